@@ -1,22 +1,38 @@
 """The routers of all APIs, and the rules of their routes, as the functions of the routes state them."""
 
-from stint.http.requests import LazyRoute
+from fastapi import APIRouter
+
+from stint.http.requests import LazyRoute, LazyRouter
 from stint.http.routes.inspection import list_parts
 from stint.http.scopes import RouteRule
 from stint.october_2024.routes.parts import list_october_parts
-from stint.openai_agents.routes import sessions, unsupported, vaults
+from stint.openai_agents.beta import BetaRouter
+from stint.openai_agents.routes import agents, sessions, unsupported, vaults
 
-ROUTERS = (sessions.router, unsupported.router, vaults.router, *list_parts(), *list_october_parts())
+AGENTS_API = (sessions.router, vaults.router, unsupported.router)
+"""The routers of the function openai_agents. Paths of agents match theirs, so they come first."""
+
+ROUTERS = (*AGENTS_API, *(part for part in list_parts() if part not in AGENTS_API), *list_october_parts())
 """The routers of the documented API, and those of APIs in folders of their own."""
+
+SAVED_AGENTS = BetaRouter(agents.__name__, "/v1/agents")
+"""The routes of agents of the Agents API, for requests with its header."""
+
+SERVED: tuple[APIRouter | LazyRouter, ...] = (
+    *AGENTS_API,
+    SAVED_AGENTS,
+    *ROUTERS[len(AGENTS_API) :],
+)
+"""The routers of one app that serves all APIs."""
 
 ROUTES: list[tuple[str, str, RouteRule]] = [
     (method, route.path, route.rule)
-    for part in ROUTERS
+    for part in (agents.router, *ROUTERS)
     for route in part.routes
     if isinstance(route, LazyRoute)
     for method in sorted(route.methods or ())
 ]
-"""Each route's method, path and rule."""
+"""Each route's method, path and rule. Two APIs have the paths of agents, with the same rules."""
 
 RULES = {f"{method} {path}": rule for method, path, rule in ROUTES}
 ROUTE_SCOPES = {route: rule.scope for route, rule in RULES.items()}

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterator
 from typing import Any
 
-from infra.openapi.examples import CALL_ID, FILE_ID, PART_ID, RESPONSE_ID, SESSION_ID
+from infra.openapi.examples import AGENT_ID, CALL_ID, FILE_ID, PART_ID, RESPONSE_ID, SESSION_ID, TURN_ID
 
 from stint.http.routes.inspection import BUILT_MODEL, BUILT_URL
 
@@ -35,11 +35,13 @@ OWN_VALUES = {
 """Values for single operations: ids of another kind, and what the examples register."""
 
 VARIABLES = {
+    AGENT_ID: "$AGENT_ID",
     CALL_ID: "$CALL_ID",
     FILE_ID: "$FILE_ID",
     PART_ID: "$PART_ID",
     RESPONSE_ID: "$RESPONSE_ID",
     SESSION_ID: "$SESSION_ID",
+    TURN_ID: "$TURN_ID",
 }
 """The same variables in place of the ids in bodies."""
 
@@ -89,7 +91,7 @@ def write_command(method: str, path: str, operation: dict[str, Any], body: list[
     """Return the command of an operation. The API key is a variable of the shell, too."""
     values = VALUES | OWN_VALUES.get(operation["operationId"], {})
     filled = PARAMETER.sub(lambda found: values.get(found[1], f"${found[1].upper()}"), path)
-    types = set(operation["responses"]["200"]["content"])
+    types = set(operation["responses"].get("200", {}).get("content", ()))  # a 202 has no content
     is_stream = types == {"text/event-stream"} or any('"stream": true' in option for option in body)
     flags = ["-sSN" if is_stream else "-sS"]
     flags += [] if method == "get" else [f"-X {method.upper()}"]

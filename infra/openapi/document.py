@@ -22,18 +22,21 @@ from stint.http.requests import LazyRoute, scoped_routes
 from stint.http.routes.inspection import BUILT_URL, OPENAI, list_parts
 from stint.http.routes.turns import StreamChunk
 from stint.http.sse import StreamError
+from stint.openai_agents.schemas.stream_events import AgentStreamEvent
 
 ERRORS: dict[int | str, dict[str, Any]] = {
     "4XX": {"model": ErrorResponse, "description": "The request is invalid."},
     "5XX": {"model": ErrorResponse, "description": "The server, or a model's provider, failed."},
 }
 DESCRIPTION = """\
-Two APIs over one agent loop.
+Three APIs over one agent loop.
 
 * **Llama Stack's Agents API**, below `/v1`: agents, sessions, turns, tools, shields, models.
   Set `base_url` of `llama-stack-client` to the server's URL.
 * **OpenAI's API**, below `/v1` and, as in Llama Stack, `/v1/openai/v1`: responses, conversations,
   chat completions, models. Set `base_url` of `openai` to either address.
+* **OpenAI's Agents API**, below `/v1/agents/sessions`, and at `/v1/agents` with the header
+  `OpenAI-Beta: agents=v1`, which `client.beta.agents` of `openai` sends.
 """
 LLAMA_STACK_API, OPENAI_API = "Llama Stack's Agents API", "OpenAI's API"
 TAGS = [
@@ -54,6 +57,7 @@ TAGS = [
     {"name": "Responses", "description": f"{OPENAI_API}: responses, at /v1 and at /v1/openai/v1."},
     {"name": "Conversations", "description": f"{OPENAI_API}: conversations, at /v1 and at /v1/openai/v1."},
     {"name": "Chat", "description": f"{OPENAI_API}: chat completions, at /v1 and at /v1/openai/v1."},
+    {"name": "OpenAI Agents", "description": "OpenAI's Agents API: sessions, their events, turns and items."},
     {"name": "Embeddings", "description": "Embeddings of both APIs; OpenAI's at /v1 and at /v1/openai/v1."},
     {"name": "Files", "description": f"{OPENAI_API}: files, at /v1 and at /v1/openai/v1."},
     {"name": "Containers", "description": f"{OPENAI_API}: containers of code, at /v1 and at /v1/openai/v1."},
@@ -74,10 +78,15 @@ class ResponseStreamEvent(RootModel[ResponseEvent]):
     """The data of an event."""
 
 
+class AgentSessionEvent(RootModel[AgentStreamEvent]):
+    """The data of an event of a session of OpenAI's Agents API."""
+
+
 STREAMED: tuple[type[BaseModel], ...] = (
     StreamChunk,
     StreamError,
     ResponseStreamEvent,
+    AgentSessionEvent,
     ChatCompletionChunk,
     ChatCompletionResponseStreamChunk,
     CompletionResponseStreamChunk,
@@ -112,7 +121,7 @@ def describe_api() -> dict[str, Any]:
 
 def add_servers(described: dict[str, Any]) -> None:
     """Add the servers to a document. The operations of OpenAI's API have two paths."""
-    own = {"url": BUILT_URL, "description": "Both APIs"}
+    own = {"url": BUILT_URL, "description": "All APIs"}
     alias = {"url": f"{BUILT_URL}/v1/openai", "description": "OpenAI's API at Llama Stack's address, /v1/openai/v1"}
     described["servers"] = [own]
     for path, item in described["paths"].items():

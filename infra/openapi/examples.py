@@ -9,11 +9,13 @@ from typing import Any
 from stint.http.routes.inspection import BUILT_EMBEDDING_MODEL as EMBEDDING_MODEL
 from stint.http.routes.inspection import BUILT_MODEL as MODEL
 
+AGENT_ID = "01990000-0001-7000-8000-00000000000a"
 CALL_ID = "call_1"
 FILE_ID = "file-01a202309738700096f0a3d1a6c1f2aa"
 PART_ID = "part_..."
 RESPONSE_ID = "resp_..."
 SESSION_ID = "01990000-0001-7000-8000-00000000000b"
+TURN_ID = "01990000-0001-7000-8000-00000000000c"
 WEATHER = {
     "type": "object",
     "properties": {"city": {"type": "string", "description": "Name of the city."}},
@@ -57,6 +59,35 @@ EXAMPLES: dict[str, dict[str, Any]] = {
             "tool_responses": [{"call_id": CALL_ID, "tool_name": "get_weather", "content": "sunny"}],
             "stream": True,
         }
+    },
+    "create_agent_session": {
+        "A session of an agent, with the events of its first turn": {
+            "agent_id": AGENT_ID,
+            "environment": {"type": "none"},
+            "input": "What is the boiling point of water?",
+            "stream": True,
+        },
+        "A session with an agent of its own": {
+            "agent": {"model": MODEL, "instructions": "Answer briefly.", "tools": [FUNCTION]},
+            "environment": {"type": "none"},
+            "input": "What is the weather in Oslo?",
+        },
+    },
+    "update_agent_session": {"Another model for later turns": {"agent": {"model": MODEL}}},
+    "post_session_events": {
+        "A message": {"events": [{"type": "agent.session.input.message", "input": [QUESTION]}]},
+        "The result of a function call": {
+            "events": [
+                {
+                    "type": "agent.session.input.tool_result",
+                    "turn_id": TURN_ID,
+                    "call_id": CALL_ID,
+                    "success": True,
+                    "output": "sunny",
+                }
+            ]
+        },
+        "A cancellation": {"events": [{"type": "agent.session.input.cancel"}]},
     },
     "create_response": {
         "A text": {"model": MODEL, "input": "What is the boiling point of water?"},

@@ -14,13 +14,14 @@ from samtranslator.yaml_helper import yaml_parse
 
 Template = dict[str, Any]
 ROOT = Path(__file__).resolve().parents[2]
-WIDTH, HEIGHT = 640, 748
+WIDTH, HEIGHT = 640, 824
 
 CAPTIONS = {
     "turns": "turns, steps",
     "responses": "responses, chat",
     "knowledge": "files, retrieval",
     "october": "October 2024",
+    "openai_agents": "Agents API",
     "agents": "agents, sessions",
     "registry": "models, tools",
     "admin": "keys, usage",
@@ -49,7 +50,7 @@ STYLE = """
 .line { fill: none; stroke: #59636e; stroke-width: 1.5 }
 .head { fill: #59636e }
 text { fill: #1f2328; font: 14px system-ui, -apple-system, "Segoe UI", "Liberation Sans", Arial, sans-serif }
-.name { font-size: 16px; font-weight: 600 }
+.name { font-size: 15px; font-weight: 600 }
 .note { fill: #59636e }
 .middle { text-anchor: middle }
 @media (prefers-color-scheme: dark) {
@@ -104,7 +105,7 @@ class Row:
 
 PAGE = Row(20, WIDTH - 20, 1, 0)
 THIRDS = Row(20, WIDTH - 20, 3, 20)
-QUARTERS = Row(36, WIDTH - 36, 4, 24)
+QUARTERS = Row(36, WIDTH - 36, 4, 20)
 """The columns of the group of functions."""
 
 
@@ -186,7 +187,7 @@ def draw_entrance() -> Iterator[str]:
 def draw_functions(functions: dict[str, Function], services: set[str]) -> Iterator[str]:
     """Yield the functions with routes, those that send work first, and the functions without, with their services."""
     top = 220
-    yield rectangle(PAGE.left, top, PAGE.width, 302, "group")
+    yield rectangle(PAGE.left, top, PAGE.width, 378, "group")
     yield words(QUARTERS.left, top + 29, "Lambda functions", "name")
     yield rectangle(QUARTERS.x(2) + 94, top + 17, 14, 14, "stream", 3)
     yield words(QUARTERS.x(2) + 116, top + 29, "streams its responses", "note")
@@ -194,12 +195,14 @@ def draw_functions(functions: dict[str, Function], services: set[str]) -> Iterat
         (each for each in functions.values() if each.has_routes),
         key=lambda each: (not each.sends_work, not each.streams),
     )
+    lines, more = divmod(len(routed), QUARTERS.columns)
     for number, each in enumerate(routed):
         line, place = divmod(number, QUARTERS.columns)
+        place += (QUARTERS.columns - more) if line == lines else 0  # to the right: the arrow begins above the left cell
         yield from cell(
             place, top + 46 + 76 * line, each.name, CAPTIONS[each.name], "stream" if each.streams else "part"
         )
-    y = top + 224
+    y = top + 300
     yield arrow(QUARTERS.middle(0), top + 183, QUARTERS.middle(0), y - 1)
     yield words(QUARTERS.middle(0) + 14, y - 17, "background responses, files, deletions", "note")
     for place, name in ((1, "worker"), (3, "sandbox")):
@@ -226,12 +229,12 @@ def draw_neighbours(services: set[str]) -> Iterator[str]:
     ]
     for number, (title, parts) in enumerate((("Storage", stored), ("Models", models), ("Tools", tools))):
         middle = THIRDS.middle(number)
-        yield arrow(middle, 523, middle, 555)
-        yield rectangle(THIRDS.x(number), 556, THIRDS.width, 172, "group")
-        yield words(middle, 581, title, "name middle")
+        yield arrow(middle, 599, middle, 631)
+        yield rectangle(THIRDS.x(number), 632, THIRDS.width, 172, "group")
+        yield words(middle, 657, title, "name middle")
         for place, (name, note) in enumerate(parts):
-            yield words(middle, 608 + 42 * place, name, "middle")
-            yield words(middle, 625 + 42 * place, note, "note middle")
+            yield words(middle, 684 + 42 * place, name, "middle")
+            yield words(middle, 701 + 42 * place, note, "note middle")
 
 
 def cell(column: int, y: float, name: str, note: str, kind: str) -> Iterator[str]:

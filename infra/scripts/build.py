@@ -9,6 +9,7 @@ from typing import Any
 
 import yaml
 from infra.scripts.auth_options import variables_with_auth
+from infra.scripts.published_versions import find_functions
 
 RUNTIME = f"python{sys.version_info[0]}.{sys.version_info[1]}"
 ARCHITECTURE = "arm64" if platform.machine() in ("arm64", "aarch64") else "x86_64"
@@ -67,8 +68,8 @@ class Build:
     def _copies(self) -> Iterator[tuple[Path, Path]]:
         places = [(self.root / "layers/core/stint", self.folder / "CoreLayer/python/stint")]
         places += [(self.root / "layers/runtime/python", self.folder / "RuntimeLayer/python")]
-        functions = (path for path in sorted((self.root / "functions").iterdir()) if path.is_dir())
-        places += [(folder, self.folder / folder.name.capitalize()) for folder in functions]
+        functions = find_functions(self.template).items()
+        places += [(self.root / "functions" / folder, self.folder / name) for folder, name in functions]
         for sources, built in places:
             for source in (*sources.rglob("*.py"), *sources.glob("http/static/*")):
                 yield source, built / source.relative_to(sources)

@@ -72,6 +72,12 @@ MANAGED_PARAMETERS: Template = {
         "MinValue": 1,
         "Description": "Most requests at once in one process of the function october.",
     },
+    "OpenAIAgentsConcurrency": {
+        "Type": "Number",
+        "Default": 64,
+        "MinValue": 1,
+        "Description": "Most requests and streams at once in one process of the function openai_agents.",
+    },
 }
 
 

@@ -40,5 +40,14 @@ def publish_layers(template: Template) -> None:
         layer["Properties"]["PublishLambdaVersion"] = True
 
 
+def find_functions(template: Template) -> dict[str, str]:
+    """Return the resource of each function by the name of its folder, which is also the end of its own name."""
+    functions = resources_of(template, "AWS::Serverless::Function") | resources_of(template, "AWS::Lambda::Function")
+    prefix = "${AWS::StackName}-"
+    return {
+        each["Properties"]["FunctionName"]["Fn::Sub"].removeprefix(prefix): name for name, each in functions.items()
+    }
+
+
 def resources_of(template: Template, kind: str) -> dict[str, Template]:
     return {name: resource for name, resource in template["Resources"].items() if resource["Type"] == kind}

@@ -28,8 +28,8 @@ TOPICS = {
     "web_search tavily_api_key brave_api_key wolfram_api_key tools_secret_arn tavily_base_url brave_base_url "
     "wolfram_base_url credentials_key_arn sandbox_function agentcore_interpreter output_shield_window",
     "Knowledge": "embedding_model vector_index second_vector_index vector_bucket packed_bytes",
-    "Runs": "lease_seconds heartbeat_seconds find_retries history_bytes transcript_cache_bytes agent_cache_seconds "
-    "unsigned_content_until",
+    "Runs": "lease_seconds heartbeat_seconds session_stream_seconds session_stream_share find_retries history_bytes "
+    "transcript_cache_bytes agent_cache_seconds unsigned_content_until",
     "Limits and money": "max_request_bytes max_fetched_bytes prices tenants usage_sums",
     "Routes and web pages": "october_api cors_origin",
     "Set by Lambda, or by `make run`": "memory_mb runtime_api refused_ports",

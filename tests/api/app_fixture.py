@@ -20,7 +20,7 @@ from fastapi import APIRouter, FastAPI
 from infra.local.engine import Engine
 from tests.api.fakes import HEARTBEAT, FakeKnowledge, Faulty, NoRunner, Recorder
 from tests.openresponses.asgi import Watched
-from tests.route_rules import ROUTERS
+from tests.route_rules import SAVED_AGENTS, SERVED
 from tests.services.worker_fixture import FakeQueue
 from tests.store.dynamodb_proxy import DynamoDBProxy
 
@@ -47,7 +47,6 @@ from stint.models.port import ChatModel
 from stint.models.routing import Router
 from stint.models.scripted.model import Scripted
 from stint.october_2024.composition import compose_october
-from stint.openai_agents.beta import BetaRouter
 from stint.openai_agents.composition import compose_openai_agents, make_vaults
 from stint.retrieval.packed.index import PackedIndex
 from stint.retrieval.port import VectorIndex
@@ -225,9 +224,7 @@ class AppFixture:
 
     def app(self, *, buffered: bool = False, everything: bool = False) -> FastAPI:
         """Return the app of all routers, or only of the buffered agents. `everything` is a buffered app of all."""
-        beta = BetaRouter("stint.openai_agents.routes.agents", "/v1/agents")
-        own, others = ROUTERS[:2], ROUTERS[2:]
-        parts: tuple[APIRouter | LazyRouter, ...] = (beta, agents.router) if buffered else (*own, beta, *others)
+        parts: tuple[APIRouter | LazyRouter, ...] = (SAVED_AGENTS, agents.router) if buffered else SERVED
         app = create_app(
             "all",
             *parts,

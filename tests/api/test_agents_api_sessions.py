@@ -1,15 +1,29 @@
-"""OpenAI's Agents API with OpenAI's client, served by this process: agents, sessions and streams."""
+"""Sessions of OpenAI's Agents API with OpenAI's client: streams, functions, steering and cancellation."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from typing import Any
 
+import httpx
 import pytest
-from openai import OpenAI
+from openai import BadRequestError, OpenAI
+from pydantic import BaseModel
+from tests.api.agents_api_client import (
+    AGENT,
+    CALL,
+    CANCEL,
+    NONE,
+    WEATHER,
+    OpenStream,
+    message,
+    post_events,
+    result_of,
+    start_session,
+    stream_session,
+    text_of,
+)
 from tests.api.app_fixture import AppFixture, Served
-from tests.api.responses_client import MODEL, openai_client
-
-NONE = {"type": "none"}
-CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
-WEATHER = {"type": "function", "name": "get_weather", "description": "The weather of a city.", "parameters": CITY}
+from tests.api.responses_client import openai_client
 
 
 @pytest.fixture
@@ -18,20 +32,235 @@ def client(server: Served) -> Iterator[OpenAI]:
         yield client
 
 
-def test_a_new_session_streams_its_first_turn(client: OpenAI) -> None:
-    events = client.beta.agents.sessions.create(environment=NONE, agent={"model": MODEL}, input="Hello", stream=True)
-
-    kinds = [event.type for event in events]
-
-    assert kinds[0] == "agent.session.created"
-    assert kinds[-1] == "agent.session.idle"
-    print(kinds)
-
-
-def test_a_stream_gets_the_turn_of_a_later_request(client: OpenAI, app_fixture: AppFixture) -> None:
-    session = client.beta.agents.sessions.create(environment=NONE, agent={"model": MODEL}, input="Hello")
+def pause_session(client: OpenAI, app_fixture: AppFixture) -> Any:
+    """Return a session whose first turn waits for the result of a function."""
+    session = start_session(client, CALL, tools=[WEATHER])
     app_fixture.run_waiting()
+    return client.beta.agents.sessions.retrieve(session.id)
+
+
+@pytest.fixture
+def opened() -> Iterator[Callable[..., OpenStream]]:
+    """Yield a function that opens a stream, which the end of the test closes."""
+    with ExitStack() as streams:
+        yield lambda *args, **options: streams.enter_context(OpenStream(*args, **options))
+
+
+class City(BaseModel):
+    city: str
+
+
+def test_a_new_session_streams_its_first_turn(client: OpenAI) -> None:
+    events = stream_session(client, "Hello")
+
+    assert [event.type.removeprefix("agent.session.") for event in events if "delta" not in event.type] == [
+        "created",
+        "in_progress",
+        "turn.created",
+        "turn.item.added",
+        "turn.in_progress",
+        "turn.item.added",
+        "turn.content_part.added",
+        "turn.output_text.done",
+        "turn.content_part.done",
+        "turn.item.done",
+        "turn.completed",
+        "idle",
+    ]
+    assert len({event.event_id for event in events}) == len(events)
+    assert events[-1].session.usage.total_tokens == events[-2].usage.total_tokens > 0
+    assert client.beta.agents.sessions.retrieve(events[0].session.id) == events[-1].session
+
+
+def test_an_open_stream_runs_the_turn_of_a_later_request(client: OpenAI, app_fixture: AppFixture) -> None:
+    session = stream_session(client)[0].session
+
     with client.beta.agents.sessions.stream(session.id, input="Tell me more") as stream:
-        for event in stream:
-            print(event.type)
-    print(stream.get_final_result() if hasattr(stream, "get_final_result") else "")
+        result = stream.get_final_result()
+
+    assert "Tell me more" in result.output_text
+    app_fixture.run_waiting()
+    assert len(client.beta.agents.sessions.turns.list(session.id).data) == 2
+
+
+def test_the_worker_runs_a_turn_without_a_stream(client: OpenAI, app_fixture: AppFixture) -> None:
+    session = start_session(client)
+    assert session.status == "in_progress"
+
+    app_fixture.run_waiting()
+
+    assert client.beta.agents.sessions.retrieve(session.id).status == "idle"
+    [turn] = client.beta.agents.sessions.turns.list(session.id).data
+    assert turn.status == "completed"
+
+
+def test_handlers_of_the_client_answer_calls_of_functions(client: OpenAI) -> None:
+    cities: list[str] = []
+
+    def get_weather(arguments: dict[str, Any]) -> str:
+        cities.append(arguments["city"])
+        return "sunny"
+
+    session = stream_session(client, "Hello", tools=[WEATHER])[0].session
+    with client.beta.agents.sessions.stream(
+        session.id, input=CALL, tool_handlers={"get_weather": get_weather}
+    ) as stream:
+        result = stream.get_final_result()
+
+    assert cities == ["Rome"]
+    assert "sunny" in result.output_text
+    kinds = [item.type for item in client.beta.agents.sessions.items.list(session.id, order="asc")]
+    assert kinds[2:] == ["message", "function_call", "function_call_output", "message"]
+
+
+def test_a_session_answers_in_the_form_of_a_type(client: OpenAI) -> None:
+    stream = client.beta.agents.sessions.create(
+        environment=NONE, agent=AGENT, input="Hello", stream=True, output_type=City
+    )
+
+    with stream:
+        result = stream.get_final_result()
+
+    assert isinstance(result.output_parsed, City)
+
+
+def test_results_arrive_one_by_one(
+    client: OpenAI, http: httpx.Client, server: Served, opened: Callable[..., OpenStream]
+) -> None:
+    time = WEATHER | {"name": "get_time"}
+    session = stream_session(client, "Hello", tools=[WEATHER, time])[0].session
+    stream = opened(server, session.id)
+    post_events(http, session.id, message(f'{CALL}\ncall: get_time {{"city": "Oslo"}}'))
+    stream.wait_for("requires_action")
+    first, second = client.beta.agents.sessions.retrieve(session.id).required_actions
+
+    assert post_events(http, session.id, result_of(first, "sunny")).status_code == 202
+    assert client.beta.agents.sessions.retrieve(session.id).required_actions == [second]
+    assert post_events(http, session.id, result_of(second, "noon")).status_code == 202
+
+    stream.wait_for("idle")
+    assert text_of(stream.events).count("sunny") == text_of(stream.events).count("noon") == 1
+
+
+def test_a_result_of_an_unknown_call_is_refused(client: OpenAI, http: httpx.Client, app_fixture: AppFixture) -> None:
+    session = pause_session(client, app_fixture)
+    [action] = session.required_actions
+
+    answer = post_events(http, session.id, result_of(action) | {"call_id": "call_other"})
+
+    assert answer.status_code == 400
+    assert answer.json()["error"]["message"] == "Unknown pending tool call: call_other"
+    assert answer.json()["error"]["code"] == "invalid_request_error"
+
+
+def test_a_repeated_result_changes_nothing(client: OpenAI, http: httpx.Client, app_fixture: AppFixture) -> None:
+    session = pause_session(client, app_fixture)
+    [action] = session.required_actions
+
+    statuses = [post_events(http, session.id, result_of(action)).status_code for _ in range(2)]
+    other = post_events(http, session.id, result_of(action, "rainy"))
+    app_fixture.run_waiting()
+    late = post_events(http, session.id, result_of(action))
+
+    assert statuses == [202, 202]
+    assert other.status_code == 400
+    assert late.status_code == 202
+    [turn] = client.beta.agents.sessions.turns.list(session.id).data
+    assert turn.status == "completed"
+
+
+def test_a_message_waits_for_the_results_of_the_turn(
+    client: OpenAI, http: httpx.Client, app_fixture: AppFixture
+) -> None:
+    session = pause_session(client, app_fixture)
+    [action] = session.required_actions
+
+    assert post_events(http, session.id, message("And in Oslo?")).status_code == 202
+    app_fixture.run_waiting()
+    assert client.beta.agents.sessions.retrieve(session.id).status == "requires_action"
+    post_events(http, session.id, result_of(action))
+    app_fixture.run_waiting()
+
+    app_fixture.run_waiting()
+
+    turns = client.beta.agents.sessions.turns.list(session.id, order="asc").data
+    assert [turn.status for turn in turns] == ["completed", "completed"]
+    [said, *_] = client.beta.agents.sessions.turns.items.list(turns[1].id, session_id=session.id, order="asc").data
+    assert "And in Oslo?" in said.to_json()
+
+
+def test_a_cancelled_turn_leaves_the_session_usable(
+    client: OpenAI, http: httpx.Client, server: Served, opened: Callable[..., OpenStream], app_fixture: AppFixture
+) -> None:
+    session = pause_session(client, app_fixture)
+    stream = opened(server, session.id)
+    stream.wait_for("requires_action")
+
+    assert post_events(http, session.id, CANCEL).status_code == 202
+
+    stream.wait_for("turn.cancelled")
+    stream.wait_for("idle")
+    post_events(http, session.id, message("Go on"))
+    stream.wait_for("turn.completed")
+    assert post_events(http, session.id, CANCEL).status_code == 202
+
+
+def test_a_message_that_was_not_started_can_be_cancelled(
+    client: OpenAI, http: httpx.Client, app_fixture: AppFixture
+) -> None:
+    session = start_session(client)
+
+    post_events(http, session.id, CANCEL)
+    app_fixture.run_waiting()
+
+    assert client.beta.agents.sessions.retrieve(session.id).status == "idle"
+    assert client.beta.agents.sessions.turns.list(session.id).data == []
+
+
+def test_a_stream_goes_on_after_each_of_its_events(
+    client: OpenAI, http: httpx.Client, server: Served, opened: Callable[..., OpenStream], app_fixture: AppFixture
+) -> None:
+    session = pause_session(client, app_fixture)
+    whole = opened(server, session.id, stop="agent.session.idle")
+    whole.wait_for("requires_action")
+    post_events(http, session.id, result_of(session.required_actions[0]))
+    whole.wait_for("idle")
+
+    for place, last_id in enumerate(whole.ids[:-1]):
+        rest = opened(server, session.id, last_id, stop="agent.session.idle")
+        rest.wait_for("idle")
+        assert [event["event_id"] for event in rest.events] == [
+            event["event_id"] for event in whole.events[place + 1 :]
+        ]
+
+
+def test_a_position_of_another_session_is_refused(client: OpenAI, http: httpx.Client) -> None:
+    session = stream_session(client)[0].session
+    for last in ("x", f"{session.id}:0:0"):
+        answer = http.get(f"/v1/agents/sessions/{session.id}/events", headers={"Last-Event-ID": last})
+        assert answer.status_code == 400, answer.text
+        assert answer.json()["error"]["param"] == "Last-Event-ID"
+
+
+def test_a_second_stream_sees_the_whole_running_turn(
+    client: OpenAI, http: httpx.Client, server: Served, opened: Callable[..., OpenStream]
+) -> None:
+    session = stream_session(client, "Hello")[0].session
+    first = opened(server, session.id)
+    post_events(http, session.id, message("slow: 1\nTell me a story"))
+    first.wait_for("turn.in_progress")
+
+    second = opened(server, session.id)
+
+    first.wait_for("idle")
+    second.wait_for("idle")
+    assert text_of(second.events) == text_of(first.events)
+
+
+def test_a_misspelled_field_is_refused_by_name(client: OpenAI) -> None:
+    with pytest.raises(BadRequestError) as raised:
+        client.beta.agents.sessions.create(
+            environment=NONE, agent=AGENT, input="Hello", extra_body={"metadta": {"a": "b"}}
+        )
+
+    assert raised.value.param == "metadta"

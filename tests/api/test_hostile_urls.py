@@ -151,6 +151,20 @@ def listed_endpoint(http: httpx.Client, url: str) -> httpx.Response:
     return http.get("/v1/tool-runtime/list-tools", params={"mcp_endpoint[uri]": url})
 
 
+def agent_server(http: httpx.Client, url: str) -> httpx.Response:
+    return agent_with(http, server_at(url))
+
+
+def turn_server(http: httpx.Client, url: str) -> httpx.Response:
+    group = server_at(url)
+    return say(http, open_session(http), "Hello", toolgroups=[{**group, "args": {**group["args"], "required": True}}])
+
+
+def server_at(url: str) -> dict[str, Any]:
+    """Return the toolgroup of an agent's own MCP server."""
+    return {"name": "builtin::mcp", "args": {"server_label": "s", "server_url": url}}
+
+
 PLACES: dict[Send, str] = {
     turn_document: "documents[0]",
     response_file: "input[0].content[0]",
@@ -161,6 +175,8 @@ PLACES: dict[Send, str] = {
     http_tool: "args",
     agent_endpoint: "agent_config.toolgroups[1]",
     agent_generator: "agent_config.toolgroups[1]",
+    agent_server: "agent_config.toolgroups[1]",
+    turn_server: "toolgroups",
     listed_endpoint: "mcp_endpoint",
 }
 IMAGES: dict[Send, str] = {
@@ -174,7 +190,7 @@ IMAGES: dict[Send, str] = {
 }
 
 
-MASKING = (response_server, mcp_toolgroup, http_tool)
+MASKING = (response_server, mcp_toolgroup, http_tool, agent_server)
 """Places that read the URL for credentials before it is checked."""
 TYPICAL = ("http://[::1", "http://user:key-of-the-caller@example.com/")
 
@@ -210,7 +226,7 @@ def test_a_host_that_does_not_resolve_is_the_callers_fault_in_every_place(
     assert answer.json()["error"]["param"] == PLACES[place], answer.text
 
 
-@pytest.mark.parametrize("group", [endpoint_at, generator_at])
+@pytest.mark.parametrize("group", [endpoint_at, generator_at, server_at])
 def test_an_agent_that_names_a_secret_for_its_endpoint_is_refused(
     http: httpx.Client, group: Callable[[str], dict[str, Any]]
 ) -> None:

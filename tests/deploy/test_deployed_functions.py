@@ -17,7 +17,7 @@ from tests.deploy.contents import sample_environment
 from tests.deploy.deployed_functions import WRAPPER, function_names
 from tests.samples.answers import FILES, REFUSED, Operation, check_answer, operation_of
 
-STREAMING = {"turns", "responses", "knowledge", "october"}
+STREAMING = {"turns", "responses", "knowledge", "october", "openai_agents"}
 BUFFERED = [file for file in FILES if file.parent.name not in STREAMING]
 HTTP = {"agents", "registry", "admin"}
 OPENAPI = describe_api()

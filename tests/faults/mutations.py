@@ -14,6 +14,20 @@ def failing(kind: str, scenario: str) -> str:
 
 MUTATIONS = [
     Mutation(
+        "a turn whose approved calls may have been sent is not continued",
+        f"{CORE}/services/turns/resume.py",
+        "    if any(approval.approve for approval in last.approvals or ()):",
+        "    if False:",
+        "tests/services/turns/test_approved_calls.py -k dies_after_the_approval",
+    ),
+    Mutation(
+        "the model is told of approved calls that may have been sent",
+        f"{CORE}/services/turns/history.py",
+        "        if record.approvals:",
+        "        if False:",
+        "tests/services/turns/test_approved_calls.py -k dies_after_the_approval",
+    ),
+    Mutation(
         "a step is stored before it is announced",
         f"{CORE}/loop/run.py",
         "        await self.log.append(step, ending, details)",

@@ -213,6 +213,33 @@ class ResumedTurn(TurnScenario):
         yield from super().check(api)
 
 
+class ApprovedCalls(ResumedTurn):
+    """The client approves one call, denies another and answers a third. The approved one runs, and the turn ends."""
+
+    name = "resume-approval"
+
+    def prepare(self, api: Api) -> None:
+        args = {"server_label": "desk", "server_url": f"{self.cloud.tools.url}/mcp", "require_approval": "always"}
+        servers = [{"name": "builtin::mcp", "args": args}]
+        config = {"model": "scripted/demo", "instructions": "", "toolgroups": servers, "client_tools": [CLIENT_TOOL]}
+        agent = api.make("/v1/agents", {"agent_config": config})["agent_id"]
+        session = api.make(f"/v1/agents/{agent}/session", {"session_name": "s"})["session_id"]
+        self.session = f"/v1/agents/{agent}/session/{session}"
+        self.waiting = api.make(f"{self.session}/turn", {"messages": user(CALLS), "stream": False})
+
+    def act(self, api: Api) -> None:
+        asked = self.waiting["pending_approvals"]
+        calls = self.waiting["output_message"]["tool_calls"]
+        answers = [
+            {"call_id": call["call_id"], "tool_name": call["tool_name"], "content": "yes"}
+            for call in calls
+            if call["call_id"] not in asked
+        ]
+        approvals = [{"call_id": call_id, "approve": place == 0} for place, call_id in enumerate(asked)]
+        path = f"{self.session}/turn/{self.waiting['turn_id']}/resume"
+        self.reply = api.post(path, {"tool_responses": answers, "approvals": approvals, "stream": True})
+
+
 TURNS: list[type[Scenario]] = [
     SimpleTurn,
     UnstreamedTurn,
@@ -221,4 +248,5 @@ TURNS: list[type[Scenario]] = [
     TurnWithoutModel,
     TurnOutOfTime,
     ResumedTurn,
+    ApprovedCalls,
 ]

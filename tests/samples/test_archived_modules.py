@@ -6,16 +6,29 @@ import subprocess
 import sys
 from importlib.machinery import PathFinder
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 from infra.local.opt import merge_layers
+from infra.scripts.published_versions import find_functions
 
 from stint.archive import Archive, ArchiveFinder
 
 pytestmark = pytest.mark.built
 
-FUNCTIONS = ("admin", "agents", "authorizer", "knowledge", "october", "registry", "responses", "turns", "worker")
+FUNCTIONS = (
+    "admin",
+    "agents",
+    "authorizer",
+    "knowledge",
+    "october",
+    "openai_agents",
+    "registry",
+    "responses",
+    "turns",
+    "worker",
+)
 OF_ARCHIVES = {"stint.compiled_texts"}
 IMPORTER = ["stint", "stint.archive"]
 
@@ -48,9 +61,14 @@ print({type(each.__spec__.loader).__name__ for each in (certifi, botocore.loader
 """
 
 
+def read_template(build: Path) -> dict[str, Any]:
+    parsed: dict[str, Any] = yaml.safe_load((build / "template.yaml").read_text())
+    return parsed
+
+
 def layers_of(build: Path, function: str) -> list[Path]:
-    template = yaml.safe_load((build / "template.yaml").read_text())
-    own = template["Resources"][function.capitalize()]["Properties"].get("Layers", [])
+    template = read_template(build)
+    own = template["Resources"][find_functions(template)[function]]["Properties"].get("Layers", [])
     return [build / each["Ref"] for each in (*template["Globals"]["Function"]["Layers"], *own) if "Ref" in each]
 
 
@@ -69,10 +87,11 @@ def test_a_function_loads_the_same_modules_with_archives_and_without(
 ) -> None:
     merge_layers(layers_of(build, function), tmp_path)
 
-    archived, of_archives, of_files = json.loads(run(PROGRAM, tmp_path, build / function.capitalize()))
+    folder = build / find_functions(read_template(build))[function]
+    archived, of_archives, of_files = json.loads(run(PROGRAM, tmp_path, folder))
     for archive in (tmp_path / "python").glob("*.bytecode"):
         archive.unlink()  # the link
-    plain, expected, _ = json.loads(run(PROGRAM, tmp_path, build / function.capitalize()))
+    plain, expected, _ = json.loads(run(PROGRAM, tmp_path, folder))
 
     assert of_files == IMPORTER
     assert set(archived) - OF_ARCHIVES == set(plain)

@@ -6,6 +6,34 @@ from tests.mutations import CORE, Mutation, run_mutations
 
 MUTATIONS = [
     Mutation(
+        "a call that waits for approval does not run because its arguments were checked",
+        f"{CORE}/services/turns/approvals.py",
+        "        return (waits and not self.is_approved(call)) or",
+        "        return",
+        "tests/services/turns/test_approved_calls.py -k shields_of_a_tool",
+    ),
+    Mutation(
+        "an approval is that of one call, whatever its id",
+        f"{CORE}/services/turns/approvals.py",
+        "        return any(call is each for each in self.approved)",
+        "        return call.call_id in {each.call_id for each in self.approved}",
+        "tests/services/turns/test_approved_calls.py -k same_id",
+    ),
+    Mutation(
+        "names of tools that look like keys stay in the args that say which calls wait",
+        f"{CORE}/tools/masker.py",
+        "        if name in NAMES_OF_TOOLS and isinstance(value, list):",
+        "        if False:",
+        "tests/services/registry/test_encrypted_toolgroups.py -k approval",
+    ),
+    Mutation(
+        "an agent that names a server is checked before it is stored",
+        f"{CORE}/services/agents/endpoints.py",
+        "    await check_servers(toolgroups, tools)\n",
+        "",
+        "tests/api/test_inline_mcp_servers.py -k inner_address",
+    ),
+    Mutation(
         "output shields check the summary of a history",
         f"{CORE}/loop/compaction.py",
         "    if check is not None and (await check(",

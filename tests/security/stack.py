@@ -13,7 +13,7 @@ import httpx
 from functions.authorizer import app as authorizer
 from infra.local.engine import Engine
 from tests.api.app_fixture import Served, vars_of
-from tests.route_rules import ROUTERS
+from tests.route_rules import SERVED
 from tests.security.gateway import Gateway, read_system
 
 from stint.bootstrap.openai import OpenAIComposition
@@ -23,6 +23,7 @@ from stint.domain.principals import SCOPES
 from stint.domain.tasks import AnyTask, IngestionTask, ResponseTask, ResumeTask, WaitingTask
 from stint.http.app import create_app
 from stint.october_2024.composition import compose_october
+from stint.openai_agents.composition import compose_openai_agents, vaults_of
 from stint.services.access.api_keys import ApiKeys
 from stint.settings import Settings, read_settings
 from stint.store.api_keys import ApiKeyStore
@@ -80,7 +81,7 @@ class Stack:
         self.system = read_system()
         self.app = create_app(
             "all",
-            *ROUTERS,
+            *SERVED,
             make_services=self.make_services,  # type: ignore[arg-type]  # the services of all functions in one
             read_settings=lambda: self.settings,
             buffered=False,
@@ -95,6 +96,7 @@ class Stack:
         services = (
             agents,
             compose_october(tenant, parts.adapters, agents, parts.knowledge_parts),
+            compose_openai_agents(agents, self.settings, vaults_of(parts, tenant)),
             parts.make_openai_services(tenant),
             parts.make_knowledge_services(tenant),
             self.operator.make_services(tenant),

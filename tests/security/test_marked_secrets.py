@@ -4,6 +4,7 @@ import io
 import json
 from collections.abc import Iterator, Mapping
 from typing import Any
+from urllib.parse import quote
 
 import httpx
 import pytest
@@ -25,6 +26,7 @@ MARKS = {
             *("header", "basic", "argument", "agent_argument", "turn_argument", "provider_data", "mcp_header"),
             *("authorization", "server_header", "metadata", "shield", "userinfo", "image", "cookie", "api_key_header"),
             *("token", "wrong_key", "idempotency", "generator", "waiting_argument"),
+            *("inline_authorization", "inline_header", "inline_query", "turn_server"),
         )
     )
 }
@@ -34,7 +36,7 @@ STORED = ("#registry", "#agent:")
 CALLED = frozenset(
     {
         *("header", "basic", "agent_argument", "turn_argument", "authorization", "server_header", "mcp_header"),
-        "generator",
+        *("generator", "inline_authorization", "inline_header", "inline_query", "turn_server"),
     }
 )
 """Markers that the servers of the tools need."""
@@ -160,6 +162,33 @@ def send_waiting(http: httpx.Client, search: Search) -> None:
     search(http.get(turn))
 
 
+def send_servers(http: httpx.Client, search: Search, mcp_endpoint: str) -> None:
+    """Run turns with MCP servers that nobody has registered, which repeat their requests after an approval."""
+
+    def server(label: str, url: str, **args: Any) -> dict[str, Any]:
+        given = {"server_label": label, "server_url": url, "require_approval": "always"}
+        return {"name": "builtin::mcp", "args": given | args}
+
+    headers = {"X-Api-Key": MARKS["inline_header"]}
+    url = f"{mcp_endpoint}?key={quote(MARKS['inline_query'], safe='')}"
+    agent = create_agent(
+        http, toolgroups=[server("a", url, authorization=MARKS["inline_authorization"], headers=headers)]
+    )
+    other = create_agent(http)
+    overrides = [server("b", mcp_endpoint, authorization=MARKS["turn_server"], allowed_tools=["echo"])]
+    for session, more in ((create_session(http, agent), {}), (create_session(http, other), {"toolgroups": overrides})):
+        paused = search(say(http, session, 'call: echo {"q": "tea"}', **more)).json()
+        approvals = [{"call_id": call_id, "approve": True} for call_id in paused["pending_approvals"]]
+        path, body = f"{session}/turn/{paused['turn_id']}", {"tool_responses": [], "approvals": approvals}
+        if not more:  # the record of the other turn has its credentials, as long as it waits
+            search(http.post(f"{path}/resume", json=body))
+        search(http.post(f"{path}/resume", json=body | {"stream": True}))
+        search(http.get(session))
+        if more:
+            http.delete(session)
+    search(http.get(f"/v1/agents/{agent}"))
+
+
 def send_responses(http: httpx.Client, search: Search, mcp_endpoint: str) -> None:
     """Create responses whose MCP server repeats its requests."""
     for fields in ({"authorization": MARKS["authorization"]}, {"headers": {"X-Api-Key": MARKS["server_header"]}}):
@@ -209,6 +238,7 @@ def test_no_marked_secret_is_found_afterwards(
         agent = send_turns(http, search)
         send_retrieval(http, search, endpoint)
         send_waiting(http, search)
+        send_servers(http, search, mcp_endpoint)
         send_responses(http, search, mcp_endpoint)
         send_wrong_credentials(http, search)
         rotated = http.post(f"/v1/admin/keys/{made['id']}/rotate", json={}).json()

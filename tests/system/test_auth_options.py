@@ -73,7 +73,8 @@ def test_every_integration_keeps_its_mode_and_its_permission(variant: tuple[str,
     for each in functions:
         assert "credentials" not in each
         streams = any(
-            name in json.dumps(each["uri"]) for name in ("Turns", "Responses", "Knowledge", "October", "Console")
+            name in json.dumps(each["uri"])
+            for name in ("Turns", "Responses", "Knowledge", "October", "OpenAIAgents", "Console")
         )
         assert each.get("responseTransferMode") == ("STREAM" if streams else None)
 

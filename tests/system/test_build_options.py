@@ -15,9 +15,9 @@ from infra.scripts.lint_templates import VARIANTS
 from infra.scripts.options import SCALES, STARTS, VARIANT, Options, Refused, choose_template
 
 FUNCTIONS = {"Authorizer", "Agents", "Turns", "Responses", "Knowledge", "October", "Registry", "Admin", "Worker"}
-FUNCTIONS |= {"Console"}
+FUNCTIONS |= {"Console", "OpenAIAgents"}
 UNSUPPORTED = "is not one of: "
-STREAMING = {"Turns", "Responses", "Knowledge", "October"}
+STREAMING = {"Turns", "Responses", "Knowledge", "October", "OpenAIAgents"}
 
 Resources = dict[str, dict[str, Any]]
 
@@ -109,7 +109,7 @@ def test_with_snapstart_all_routes_of_streaming_functions_still_stream(snapstart
         (name, each.get("responseTransferMode"))
         for each in integrations
         for name in FUNCTIONS
-        if f"{name}Alias" in json.dumps(each.get("uri", ""))
+        if f"{{{name}Alias" in json.dumps(each.get("uri", ""))
     }
     streams = {(name, "STREAM") for name in (*STREAMING, "Console")}
     assert modes == streams | {("Agents", None), ("Registry", None), ("Admin", None)}

@@ -8,10 +8,11 @@ from infra.local.engine import ROOT
 from infra.local.translation import translate
 from infra.scripts.lint_templates import VARIANTS
 from infra.scripts.options import Options, Refused
+from infra.scripts.published_versions import find_functions
 from samtranslator.yaml_helper import yaml_parse
 
 FUNCTIONS = {"Authorizer", "Agents", "Turns", "Responses", "Knowledge", "October", "Registry", "Admin", "Worker"}
-FUNCTIONS |= {"Console"}
+FUNCTIONS |= {"Console", "OpenAIAgents"}
 ALARMS = ("VersionErrors", "ApiErrorRate")
 
 Resources = dict[str, dict[str, Any]]
@@ -71,12 +72,12 @@ def test_the_alarm_watches_the_new_version_of_each_function(template: dict[str, 
     versions = of_type(template, "AWS::Lambda::Version")
     given = template["Resources"]["Canary"]["Properties"]["Parameters"]
     metrics = alarms["Resources"]["VersionErrors"]["Properties"]["Metrics"][1:]
-    watched = {}
+    watched, names = {}, find_functions(template)
     for metric in metrics:
         dimensions = {each["Name"]: each["Value"] for each in metric["MetricStat"]["Metric"]["Dimensions"]}
         name = dimensions["FunctionName"]["Fn::Sub"].removeprefix("${ApiName}-")
         assert dimensions["Resource"] == {"Fn::Sub": f"${{ApiName}}-{name}:live"}
-        watched[name.capitalize()] = dimensions["ExecutedVersion"]["Ref"]
+        watched[names[name]] = dimensions["ExecutedVersion"]["Ref"]
 
     assert watched == {name: f"{name}Version" for name in functions}
     assert set(given) == set(alarms["Parameters"])
@@ -101,7 +102,7 @@ def test_routes_call_the_alias_and_still_stream(template: dict[str, Any]) -> Non
         if f"${{{name}Aliaslive}}" in json.dumps(each.get("uri", ""))
     }
 
-    streaming = {("Turns", "STREAM"), ("Responses", "STREAM"), ("Knowledge", "STREAM"), ("October", "STREAM")}
+    streaming = {(name, "STREAM") for name in ("Turns", "Responses", "Knowledge", "October", "OpenAIAgents")}
     buffered = {("Agents", None), ("Registry", None), ("Admin", None)}
     assert called - {("Console", "STREAM")} == streaming | buffered
     assert not any(f"${{{name}.Arn}}" in json.dumps(api) for name in FUNCTIONS)

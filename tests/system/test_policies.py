@@ -31,7 +31,8 @@ LOGS = {"logs:CreateLogGroup", "logs:CreateLogStream", "logs:PutLogEvents", "xra
 POLLING = {"sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes"}
 KEY = {"EncryptionKeyArn": {"kms:Decrypt", "kms:GenerateDataKey"}}
 # The functions that run tools, and shields that ask a model.
-CALLERS = {"TurnsRole", "ResponsesRole", "KnowledgeRole", "OctoberRole", "RegistryRole", "WorkerRole"}
+CALLERS = {"TurnsRole", "ResponsesRole", "KnowledgeRole", "OctoberRole", "OpenAIAgentsRole", "RegistryRole"}
+CALLERS |= {"WorkerRole"}
 # The functions that compose the store: its operations use the same calls in each of them.
 STORING = {"AgentsRole", *CALLERS}
 SANDBOX = "arn:${AWS::Partition}:lambda:${AWS::Region}:${AWS::AccountId}:function:${AWS::StackName}-sandbox"
@@ -101,6 +102,7 @@ GRANTS = {
         **OBJECTS,
         BUCKET: {"s3:ListBucket"},
         QUEUE: {"sqs:SendMessage"},
+        "CredentialsKeyArn": {"kms:Encrypt"},  # it stores the MCP servers of agents
     },
     "TurnsRole": {
         "*": LOGS,
@@ -112,6 +114,7 @@ GRANTS = {
         QUEUE: {"sqs:SendMessage"},
         INDEXES: SEARCH,
         **MODELS_AND_TOOLS,
+        "CredentialsKeyArn": {"kms:Encrypt", "kms:Decrypt"},  # it renews the tokens of vaults
     },
     "ResponsesRole": {
         "*": LOGS,
@@ -146,6 +149,18 @@ GRANTS = {
         INDEXES: SEARCH | FORGET | CHANGE,
         **MODELS_AND_TOOLS,
     },
+    "OpenAIAgentsRole": {
+        "*": LOGS,
+        **KEY,
+        **SETTINGS,
+        TABLE: READ | WRITE | {"dynamodb:BatchWriteItem"},
+        **OBJECTS,
+        BUCKET: {"s3:ListBucket"},
+        QUEUE: {"sqs:SendMessage"},
+        INDEXES: SEARCH,
+        **MODELS_AND_TOOLS,
+        "CredentialsKeyArn": {"kms:Encrypt", "kms:Decrypt"},  # it renews the tokens of vaults
+    },
     "RegistryRole": {
         "*": LOGS,
         **KEY,
@@ -173,6 +188,7 @@ GRANTS = {
         "EventBus.Arn": {"events:PutEvents"},
         INDEXES: SEARCH | FORGET | FILL,
         **MODELS_AND_TOOLS,
+        "CredentialsKeyArn": {"kms:Encrypt", "kms:Decrypt"},  # it renews the tokens of vaults
     },
     "ApiLogWriter": {"*": {"logs:*"}},
 }
@@ -246,7 +262,7 @@ def test_functions_are_invoked_by_the_api_the_rule_and_tools_that_a_parameter_na
     translated: dict[str, Any], statements: list[Statement]
 ) -> None:
     tools = {(role, function) for role in CALLERS for function in ("ToolFunctionArns", SANDBOX)}
-    names = ("Agents", "Turns", "Responses", "Knowledge", "October", "Registry", "Admin", "Console")
+    names = ("Agents", "Turns", "Responses", "Knowledge", "October", "OpenAIAgents", "Registry", "Admin", "Console")
     api = {(API, name) for name in names}
 
     assert allowed(statements, "lambda:InvokeFunction") == tools | api | {(EVENTS, "Worker"), (API, "Authorizer.Arn")}
@@ -322,7 +338,7 @@ def test_no_role_that_runs_tools_may_invoke_a_function_of_the_stack(
         if each.effect == "Deny" and each.action == "lambda:InvokeFunction" and not each.condition
     }
 
-    assert len(names) == 11
+    assert len(names) == 12
     names.remove("${AWS::StackName}-sandbox")  # runs code without any rights, for every caller of tools
     assert denied == {(role, f"{arn}{name}{end}") for role in CALLERS for name in names for end in ("", ":*")}
 

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from infra.scripts.console_options import SIGN_IN
 from infra.scripts.options import Options
+from infra.scripts.published_versions import find_functions
 from samtranslator.yaml_helper import yaml_parse
 
 from stint.settings import Settings, variable_of
@@ -103,13 +104,13 @@ def template(auth: str = "authorizer") -> dict[str, Any]:
 
 def declared(function: str, parsed: dict[str, Any]) -> set[str]:
     """Return the variables of a function of the template."""
-    return set(parsed["Resources"][function.capitalize()]["Properties"]["Environment"]["Variables"])
+    return set(parsed["Resources"][find_functions(parsed)[function]]["Properties"]["Environment"]["Variables"])
 
 
 @pytest.mark.parametrize("auth", ["authorizer", "iam", "none"])
 def test_a_function_has_the_variables_that_it_can_read_and_no_other(auth: str) -> None:
     parsed = template(auth)
-    functions = [each for each in FUNCTIONS if each.capitalize() in parsed["Resources"]]
+    functions = [each for each in FUNCTIONS if each in find_functions(parsed)]
     given = {function: declared(function, parsed) for function in functions}
     every = set[str]().union(*given.values())
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from infra.local.intrinsics import NO_VALUE, Resolver, pseudo_parameters
 from infra.scripts.options import Options
+from infra.scripts.published_versions import find_functions
 from samtranslator.yaml_helper import yaml_parse
 
 from stint.observability import Observation
@@ -106,7 +107,7 @@ def encrypted(**parameters: str) -> Iterator[tuple[str, Any]]:
 def test_one_parameter_sets_the_key_of_tables_bucket_queues_and_logs() -> None:
     found = dict(encrypted(EncryptionKeyArn=KEY))
 
-    assert len([name for name in found if name.endswith("Logs")]) == 12
+    assert len([name for name in found if name.endswith("Logs")]) == 13
     for name, value in found.items():
         assert value is NO_VALUE if name.endswith(" by SQS") else KEY in json.dumps(value), name
     passed = {name: template()["Resources"][name]["Properties"]["Parameters"] for name in ("Data", "Isolation")}
@@ -162,18 +163,15 @@ def expressions(alarm: dict[str, Any]) -> dict[str, str]:
 
 def test_durations_are_compared_with_the_timeouts_of_the_functions() -> None:
     parsed = template()
-    timeouts = {
-        name.lower(): each["Properties"]["Timeout"]
-        for name, each in parsed["Resources"].items()
-        if each["Type"] == "AWS::Serverless::Function"
-    }
+    functions = find_functions(parsed).items()
+    timeouts = {folder: parsed["Resources"][name]["Properties"]["Timeout"] for folder, name in functions}
     found = expressions(alarms()["FunctionDurations"])
 
     assert {timeouts[name] for name in re.findall("agents|registry|admin", found["buffered"])} == {29}
     assert found["buffered"].endswith(" / 290")  # milliseconds, as percent of 29 s
-    streams = re.findall("turns|responses|knowledge|october", found["streams"])
+    streams = re.findall("turns|responses|knowledge|october|openai_agents", found["streams"])
     assert {json.dumps(timeouts[name]) for name in streams} == {'{"Ref": "StreamTimeoutSeconds"}'}
-    assert (len(streams), found["streams"].endswith(" / (900 * 10)")) == (4, True)
+    assert (len(streams), found["streams"].endswith(" / (900 * 10)")) == (5, True)
     assert (found["work"], timeouts["worker"]) == ("worker / (600 * 10)", {"Ref": "WorkerTimeoutSeconds"})
     assert (found["code"], timeouts["sandbox"]) == ("sandbox / 1500", 150)
 
@@ -196,7 +194,7 @@ def test_alarms_about_models_sum_metrics_that_functions_write(alarm: str, metric
     assert metric in observation.metrics.to_document({})
     assert {(each["Namespace"], each["MetricName"]) for each in found} == {("Stint/shop", metric)}
     services = {each["Dimensions"][0]["Value"] for each in found}
-    assert services == {"turns", "responses", "knowledge", "october", "registry", "worker"}
+    assert services == {"turns", "responses", "knowledge", "october", "openai_agents", "registry", "worker"}
     assert {each["Dimensions"][0]["Name"] for each in found} == {"service"}
 
 

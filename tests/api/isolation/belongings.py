@@ -67,6 +67,7 @@ def create_belongings(http: httpx.Client, marker: str, mcp_server: str) -> dict[
         create_key(http, marker)
         | create_end_user(http, marker)
         | create_agents(http, marker)
+        | create_agent_session(http, marker)
         | create_responses(http, marker)
         | create_files(http, marker)
         | create_stores(http, marker)
@@ -99,6 +100,24 @@ def create_agents(http: httpx.Client, marker: str) -> dict[str, str]:
     [step, *_] = waiting["steps"]
     call = waiting["output_message"]["tool_calls"][0]
     return ids | {"turn_id": waiting["turn_id"], "step_id": step["step_id"], "call_id": call["call_id"]}
+
+
+def create_agent_session(http: httpx.Client, marker: str) -> dict[str, str]:
+    """Create a session of OpenAI's Agents API, whose turn waits for the result of a function."""
+    tool = {"type": "function", "name": "get_weather", "description": "The weather.", "parameters": {"type": "object"}}
+    agent = {"model": "scripted/demo", "instructions": marker, "tools": [tool]}
+    body = {"environment": {"type": "none"}, "agent": agent, "input": f"get_weather for {marker}", "stream": True}
+    with http.stream("POST", "/v1/agents/sessions", json=body) as answer:
+        assert "event: agent.session.requires_action" in answer.iter_lines()
+    [session] = http.get("/v1/agents/sessions", params={"limit": 1}).json()["data"]
+    [action] = session["required_actions"]
+    items = http.get(f"/v1/agents/sessions/{session['id']}/items").json()["data"]
+    return {
+        "agent_session_id": session["id"],
+        "agent_turn_id": action["turn_id"],
+        "agent_call_id": action["call_id"],
+        "agent_item_id": items[-1]["id"],
+    }
 
 
 def create_responses(http: httpx.Client, marker: str) -> dict[str, str]:

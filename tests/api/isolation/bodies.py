@@ -79,6 +79,19 @@ def chat_file(ids: Ids) -> list[dict[str, Any]]:
     return [{"role": "user", "content": [{"type": "file", "file": {"file_id": ids["file_id"]}}]}]
 
 
+def session(**agent: Any) -> dict[str, Any]:
+    """Return a session of OpenAI's Agents API, with an agent of its own."""
+    return {"environment": {"type": "none"}, "agent": {"model": DEMO} | agent, "input": "Hello"}
+
+
+def with_tool(**tool: Any) -> dict[str, Any]:
+    return session(tools=[tool])
+
+
+def post_event(kind: str, **fields: Any) -> dict[str, Any]:
+    return {"events": [{"type": f"agent.session.input.{kind}", **fields}]}
+
+
 def answered(ids: Ids) -> dict[str, Any]:
     return {"tool_responses": [{"call_id": ids["call_id"], "tool_name": "get_weather", "content": "Rain"}]}
 
@@ -130,6 +143,25 @@ JSON: Mapping[str, Sequence[Body]] = {
         lambda _: turn(when_busy="merge"),
     ],
     "POST /v1/agents/{agent_id}/session/{session_id}/turn/{turn_id}/resume": [answered],
+    "POST /v1/agents/sessions": [
+        lambda ids: {"environment": {"type": "none"}, "agent_id": ids["agent_id"], "input": "Hello"},
+        lambda ids: session() | {"agent_id": ids["agent_id"], "stream": True},
+        lambda ids: session(model=ids["model_id"]),
+        lambda ids: with_tool(type="toolgroup", name=ids["toolgroup_id"]),
+        lambda ids: with_tool(type="file_search", vector_store_ids=[ids["vector_store_id"]]),
+    ],
+    "POST /v1/agents/sessions/{session_id}": [
+        lambda _: {"metadata": {"topic": "none"}},
+        lambda ids: {"agent": {"model": ids["model_id"]}},
+        lambda ids: {"agent": {"tools": [{"type": "toolgroup", "name": ids["toolgroup_id"]}]}},
+    ],
+    "POST /v1/agents/sessions/{session_id}/events": [
+        lambda ids: post_event(
+            "tool_result", turn_id=ids["agent_turn_id"], call_id=ids["agent_call_id"], success=True, output="Rain"
+        ),
+        lambda _: post_event("message", input=[{"role": "user", "content": [{"type": "input_text", "text": "Hello"}]}]),
+        lambda _: post_event("cancel"),
+    ],
     "POST /v1/responses": [
         *CONTEXTS,
         lambda ids: respond(previous_response_id=ids["response_id"], stream=True),

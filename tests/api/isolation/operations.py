@@ -25,6 +25,7 @@ PLAIN_QUERIES = frozenset(
     {
         *("limit", "order", "include", "start_index", "purpose", "filter", "stream", "starting_after"),
         *("mcp_endpoint", "start", "end", "group_by", "name", "subject", "export", "status"),
+        "include_obfuscation",
     }
 )
 """Query parameters that name no object of a tenant."""
@@ -50,6 +51,10 @@ CURSORS = {
     "/v1/agents": "agent_id",
     "/v1/agents/{agent_id}/sessions": "session_id",
     "/v1/agents/{agent_id}/session/{session_id}/turns": "turn_id",
+    "/v1/agents/sessions": "agent_session_id",
+    "/v1/agents/sessions/{session_id}/items": "agent_item_id",
+    "/v1/agents/sessions/{session_id}/turns": "agent_turn_id",
+    "/v1/agents/sessions/{session_id}/turns/{turn_id}/items": "agent_item_id",
     "/v1/responses": "response_id",
     "/v1/responses/{response_id}/input_items": "input_item_id",
     "/v1/conversations": "conversation_id",
@@ -97,6 +102,8 @@ class Operation:
         address = self.path.replace("{response_id}/cancel", "{background_response_id}/cancel")
         if address.startswith("/v1/responses/"):
             return address.replace("{step_id}", "{response_step_id}")
+        if address.startswith("/v1/agents/sessions/"):
+            return address.replace("{session_id}", "{agent_session_id}").replace("{turn_id}", "{agent_turn_id}")
         in_store = address.startswith("/v1/vector_stores/")
         if address.startswith("/v1/containers/"):
             return address.replace("{file_id}", "{container_file_id}")

@@ -96,4 +96,6 @@ def test_the_owner_finds_the_same_objects(carol: Tenant) -> None:
     }
 
     assert len(answers) > 100
-    assert [(label, answer.text) for label, answer in answers.items() if answer.status_code not in (200, 409)] == []
+    assert [
+        (label, answer.text) for label, answer in answers.items() if answer.status_code not in (200, 202, 409)
+    ] == []

@@ -14,7 +14,7 @@ from infra.local.system import Invoke, System
 from infra.local.translation import translate
 from starlette.types import ASGIApp, Receive, Scope, Send
 from tests.api.app_fixture import Served, vars_of
-from tests.route_rules import ROUTERS
+from tests.route_rules import SERVED
 from tests.system.data_outputs import OUTPUTS
 
 from stint.bootstrap.openai import OpenAIComposition
@@ -24,6 +24,7 @@ from stint.domain.principals import SCOPES, Principal
 from stint.domain.tasks import AnyTask, IngestionTask, ResponseTask, ResumeTask, WaitingTask
 from stint.http.app import create_app
 from stint.october_2024.composition import compose_october
+from stint.openai_agents.composition import compose_openai_agents, vaults_of
 from stint.settings import Settings, read_settings
 
 TENANT_HEADER = "x-test-tenant"
@@ -113,6 +114,7 @@ class WarmProcess:
             "STINT_SANDBOX_FUNCTION": "sandbox",  # the scripted model does not call it
             "STINT_USAGE_SUMS": "true",
             "STINT_ALLOWED_HOSTS": "127.0.0.1",
+            "STINT_SESSION_STREAM_SECONDS": "0.1",
         }
         self.settings: Settings = read_settings({**os.environ, **variables, **(environment or {})})
         self.composition = OpenAIComposition(lambda: self.settings)
@@ -121,7 +123,7 @@ class WarmProcess:
         vars(self.composition)["queue"] = self.queue
         app = create_app(
             "all",
-            *ROUTERS,
+            *SERVED,
             make_services=self.make_services,  # type: ignore[arg-type]  # the services of all functions in one
             read_settings=lambda: self.settings,
             buffered=False,
@@ -137,8 +139,9 @@ class WarmProcess:
         knowledge = vars_of(parts.make_knowledge_services(tenant))
         october = vars_of(compose_october(tenant, parts.adapters, services, parts.knowledge_parts))
         admin = self.operator.make_services(tenant)
+        agents_api = vars_of(compose_openai_agents(services, self.settings, vaults_of(parts, tenant)))
         own = {"keys": admin.keys, "stops": admin.stops, "runs": admin.runs}
-        return SimpleNamespace(**(agents | openai | knowledge | october | own))
+        return SimpleNamespace(**(agents | openai | knowledge | october | agents_api | own))
 
     def client(self, tenant: str) -> httpx.Client:
         """Return a client of a tenant."""

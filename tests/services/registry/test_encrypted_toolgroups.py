@@ -5,16 +5,18 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from tests.script_model import said, script
+from tests.script_model import called, said, script
 from tests.servers.kms import KEY, KmsServer
 from tests.services.turn_fixture import TurnFixture
 from tests.store.conftest import Cloud
 
 from stint.domain.errors import Conflict
 from stint.domain.inference import ToolSignature
+from stint.domain.llama_stack.agents import NewAgentConfig
 from stint.domain.llama_stack.registrations import ToolGroupRegisterRequest
+from stint.domain.tools import AgentToolGroupWithArgs
 from stint.services.registry.toolgroups import Toolgroups
-from stint.tools.port import Invocation, Toolgroup, ToolOutcome
+from stint.tools.port import MCP, Invocation, Toolgroup, ToolOutcome
 
 PROVIDER = "lambda-function"
 TOKEN = "tok-1234567890"
@@ -26,19 +28,23 @@ class RecordingToolProvider:
     """A provider that keeps the args of its calls."""
 
     configs: list[dict[str, Any]] = field(default_factory=list)
+    endpoints: list[str | None] = field(default_factory=list)
+    tool_name: str = "add"
 
     async def check(self, toolgroup: Toolgroup, /) -> None:
         self.configs.append(toolgroup.config)
 
     def known_tools(self, _: Toolgroup, __: dict[str, Any], /) -> list[ToolSignature] | None:
-        return [ToolSignature("add", "", {"type": "object"})]
+        return [ToolSignature(self.tool_name, "", {"type": "object"})]
 
     async def list_tools(self, toolgroup: Toolgroup, _: dict[str, Any], /) -> list[ToolSignature]:
         self.configs.append(toolgroup.config)
-        return [ToolSignature("add", "", {"type": "object"})]
+        self.endpoints.append(toolgroup.mcp_endpoint)
+        return [ToolSignature(self.tool_name, "", {"type": "object"})]
 
     async def invoke(self, toolgroup: Toolgroup, _: Invocation, /) -> ToolOutcome:
         self.configs.append(toolgroup.config)
+        self.endpoints.append(toolgroup.mcp_endpoint)
         return ToolOutcome("done")
 
 
@@ -107,3 +113,60 @@ async def test_a_toolgroup_without_credentials_calls_no_kms(cloud: Cloud, tenant
     await toolgroups.invoke("crm/add", {}, {})
 
     assert kms.operations == []
+
+
+def inline(**args: Any) -> dict[str, Any]:
+    given = {"server_label": "shop", "server_url": "https://shop.example/mcp?key=k1l2m3n4o5", "authorization": TOKEN}
+    return {"name": "builtin::mcp", "args": given | args}
+
+
+async def make_agent(
+    cloud: Cloud, tenant: str, provider: RecordingToolProvider, **settings: Any
+) -> tuple[TurnFixture, str]:
+    model, providers = script(called("add"), said("3")), {MCP: provider}
+    made = TurnFixture(cloud.store, tenant, model, providers=providers, **settings)
+    await made.open(toolgroups=[inline()])
+    stored = await cloud.store.agents.get(tenant, made.agent_id)
+    return made, stored.model_dump_json()
+
+
+async def test_credentials_of_an_agents_server_are_stored_encrypted(cloud: Cloud, tenant: str, kms: KmsServer) -> None:
+    provider = RecordingToolProvider()
+    made, stored = await make_agent(cloud, tenant, provider, credentials_key_arn=KEY)
+
+    turn = await made.turn()
+
+    assert TOKEN not in stored
+    assert "k1l2m3n4o5" not in stored
+    assert turn.output_message.content == "3"
+    assert [config.get("authorization") for config in provider.configs] == [TOKEN, TOKEN]
+    assert provider.endpoints == ["https://shop.example/mcp?key=k1l2m3n4o5"] * 2
+    shown = (await made.agents.get(made.agent_id)).model_dump_json()
+    assert "sealed" not in shown
+    assert TOKEN not in shown
+
+
+async def test_without_a_key_the_server_of_an_agent_is_stored_as_it_is(cloud: Cloud, tenant: str) -> None:
+    made, stored = await make_agent(cloud, tenant, RecordingToolProvider())
+
+    assert TOKEN in stored
+    assert TOKEN not in (await made.agents.get(made.agent_id)).model_dump_json()
+
+
+async def test_encrypted_credentials_from_a_caller_are_dropped() -> None:
+    body = {"model": "m", "instructions": "", "toolgroups": [inline() | {"sealed": "x"}]}
+
+    [group] = NewAgentConfig.model_validate(body).toolgroups
+
+    assert isinstance(group, AgentToolGroupWithArgs)
+    assert group.sealed is None
+
+
+async def test_tools_with_names_like_keys_still_wait_for_approval(cloud: Cloud, tenant: str, kms: KmsServer) -> None:
+    name, provider = "deleteRecords20261129A1", RecordingToolProvider()
+    provider.tool_name = name
+    made = TurnFixture(cloud.store, tenant, script(called(name)), providers={MCP: provider}, credentials_key_arn=KEY)
+    asking = {"always": {"tool_names": [name]}}
+    await made.open(toolgroups=[inline(require_approval=asking)])
+
+    assert (await made.turn()).pending_approvals == ["c0"]

@@ -135,7 +135,10 @@ def compose(
     settings, router, check_url = adapters.settings, adapters.router, adapters.check_url
     registry = make_registry(tenant, settings, router, store)
     warn_of_short_keys(settings, registry.configured, adapters.model_servers)
-    agents = Agents(tenant, store.agents, registry, deletions, cache_seconds=settings.agent_cache_seconds)
+    credentials = EncryptedCredentials(tenant, adapters.credential_cipher)
+    agents = Agents(
+        tenant, store.agents, registry, deletions, cache_seconds=settings.agent_cache_seconds, credentials=credentials
+    )
     transcripts = transcripts or TranscriptCache(settings.transcript_bytes)
     opener = SessionOpener(
         tenant, store, agents, transcripts, lease_seconds=settings.lease_seconds, history_bytes=settings.history_bytes
@@ -147,7 +150,6 @@ def compose(
 
     make_rag = cache(lambda: compose_rag(tenant, adapters, store, deletions.send, get_tools=get_tools))
     redacted = RedactedProviders(with_knowledge(adapters.tool_providers, make_rag))
-    credentials = EncryptedCredentials(tenant, adapters.credential_cipher)
     references = SecretReferences(tenant, read_secret_of_toolgroup)
     providers_of_tenant = ResolvedProviders(
         redacted, references, credentials, cache(lambda: compose_bound_credentials(tenant, adapters, store))

@@ -24,7 +24,7 @@ from stint.services.registry.registry import Registry
 from stint.settings import Settings
 from stint.store.store import Store
 from stint.tools.masking import mask_url
-from stint.tools.port import CODE_GROUP, CODE_PROVIDER, IMAGE_GROUP, IMAGE_MODELS, RAG, RAG_RUNTIME, SEARCH_GROUP
+from stint.tools.port import CODE_GROUP, CODE_PROVIDER, IMAGE_GROUP, IMAGE_MODELS, RAG, RAG_RUNTIME, WEB_SEARCH_GROUP
 
 if TYPE_CHECKING:
     from stint.services.runs.cache_keys import CacheKeys, FindCacheKeys
@@ -46,7 +46,7 @@ def configured(settings: Settings, router: Router) -> Catalogue:
     models = {model.identifier: model for model in described}
     for full_id, model in ((full_id_of(models[name]), models[name]) for name in settings.model_ids):
         models.setdefault(full_id, named(model, full_id))
-    builtin = {SEARCH_GROUP: f"{settings.web_search}-search", WOLFRAM_ALPHA: "wolfram-alpha", RAG: RAG_RUNTIME}
+    builtin = {WEB_SEARCH_GROUP: f"{settings.web_search}-search", WOLFRAM_ALPHA: "wolfram-alpha", RAG: RAG_RUNTIME}
     if settings.runs_code:
         builtin[CODE_GROUP] = CODE_PROVIDER
     if settings.image_model:

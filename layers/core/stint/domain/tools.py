@@ -184,6 +184,9 @@ class ToolCall(Schema):
         return self.arguments_json or json.dumps(arguments)
 
 
+NO_FILTERS = "The search engines support no filters, locations or offline modes. Remove it"
+
+
 DENIED = "The user did not approve this call."
 
 

@@ -40,7 +40,7 @@ from stint.openai_agents.schemas.tools import (
 from stint.services.registry.tool_schemas import signature_of
 from stint.tools.credential_names import is_key, is_secret
 from stint.tools.masking import mask, mask_url
-from stint.tools.port import CODE_GROUP, IMAGE_GROUP, MCP_SERVER, RAG, SEARCH_GROUP
+from stint.tools.port import CODE_GROUP, IMAGE_GROUP, MCP_SERVER, RAG, WEB_SEARCH_GROUP
 
 SEARCH_ARGS = {"allowed_domains", "search_context_size", "user_location", "mode"}
 
@@ -63,7 +63,7 @@ def to_toolgroup(tool: AnyTool) -> AgentToolGroup | None:
         case SavedMcpTool() | SessionMcpTool():
             return AgentToolGroupWithArgs(name=MCP_SERVER, args=mcp_args(tool))
         case AgentWebSearchTool():
-            return None if tool.mode == "disabled" else group_of(SEARCH_GROUP, search_args(tool))
+            return None if tool.mode == "disabled" else group_of(WEB_SEARCH_GROUP, search_args(tool))
         case AgentFileSearchTool(vector_store_ids=stores, max_num_results=most):
             limit = {} if most is None else {"query_config": {"max_chunks": most}}
             return group_of(RAG, {"vector_db_ids": stores, **limit})
@@ -125,7 +125,7 @@ def from_toolgroup(group: AgentToolGroup, shows_headers: bool) -> AgentToolObjec
     name, args = (group, {}) if isinstance(group, str) else (group.name, group.args)
     if name == MCP_SERVER and isinstance(args.get("server_url"), str):
         return from_mcp(args, shows_headers)
-    if name == SEARCH_GROUP and args.keys() <= SEARCH_ARGS:
+    if name == WEB_SEARCH_GROUP and args.keys() <= SEARCH_ARGS:
         return WebSearchToolObject(
             mode=args.get("mode", "live"),
             context_size=args.get("search_context_size", "medium"),

@@ -27,14 +27,17 @@ class OpenAIAgentsComposition(AgentsComposition):
         self.make_agents_services: Callable[[str], OpenAIAgentsServices] = per_tenant(self.compose_agents_services)
 
     def compose_agents_services(self, tenant: str) -> OpenAIAgentsServices:
-        return compose_openai_agents(
-            self.make_services(tenant), self.settings, make_vaults(tenant, self.adapters, self.store, self.deletions)
-        )
+        return compose_openai_agents(self.make_services(tenant), self.settings, vaults_of(self, tenant))
 
     def load_ahead(self) -> None:
         """Load what a stream and its turns need."""
         super().load_ahead()
         _ = self.make_agents_services(TENANT).agent_sessions
+
+
+def vaults_of(parts: AgentsComposition, tenant: str) -> "Callable[[], Vaults]":
+    """Return a function that makes the vaults of a tenant from the parts of a process."""
+    return make_vaults(tenant, parts.adapters, parts.store, parts.deletions)
 
 
 def make_vaults(tenant: str, adapters: Adapters, store: Store, deletions: Deletions) -> "Callable[[], Vaults]":

@@ -14,7 +14,7 @@ from stint.openai_agents.schemas.items import (
     AgentSearchAction,
     AgentWebSearchCall,
 )
-from stint.tools.port import CODE_GROUP, IMAGE_GROUP, RAG, SEARCH_GROUP
+from stint.tools.port import CODE_GROUP, IMAGE_GROUP, RAG, WEB_SEARCH_GROUP
 
 ServerCall = AgentMcpCall | AgentWebSearchCall | AgentFileSearchCall | AgentCodeCall | AgentImageCall
 
@@ -27,7 +27,7 @@ def open_call(call: ToolCall, label: str, turn_id: str, step_id: str, place: int
 
     arguments = call.arguments
     if isinstance(arguments, dict):
-        if label == SEARCH_GROUP:
+        if label == WEB_SEARCH_GROUP:
             query = str(arguments.get("query", ""))
             return AgentWebSearchCall(**common("ws"), action=AgentSearchAction(query=query, queries=[query]))
         if label == RAG:

@@ -55,9 +55,9 @@ class SessionView:
     def session_id(self) -> str:
         return self.record.session_id
 
-    def labels_of(self, _turn: StoredTurn) -> ServerLabels:
+    def labels_of(self, turn: StoredTurn) -> ServerLabels:
         """Return the labels of the tools of a turn."""
-        return label_tools(self.config)
+        return label_tools(self.config, turn.header.servers)
 
     def show(
         self, status: PublicSessionStatus, last: Turn | None, actions: list[RequiredAction] | None = None
@@ -98,6 +98,10 @@ class SessionReader:
         """Return the input of a session. Raises NotFound."""
         return SessionInput(self.requests, await self.find_agent(session_id), session_id)
 
+    def input_of(self, view: SessionView) -> SessionInput:
+        """Return the input of a session that has been read."""
+        return SessionInput(self.requests, view.agent_id, view.session_id)
+
     async def read(self, agent_id: str, session_id: str) -> SessionView:
         """Read a session of an agent. Raises NotFound."""
         record = await self.store.sessions.get(self.tenant, agent_id, session_id)
@@ -133,14 +137,22 @@ class SessionReader:
             return None
         return await mark_interrupted(self.store, self.tenant, view.agent_id, view.record, turn=turns[0])
 
+    async def find_last_turn(self, session: SessionInput) -> str:
+        """Return the id of the last turn of a session. Raises NotFound if it has none, or was deleted."""
+        last = (await self.store.sessions.get(*session.ids)).last
+        if last is None:
+            raise NotFound("Turn", "")
+        return last.turn_id
+
     async def find_actions(self, view: SessionView, last: StoredTurn) -> list[RequiredAction]:
         """Return what the last turn waits for, without the calls whose results have arrived."""
         turn = last.to_turn()
         place = PausedTurn(self.tenant, view.agent_id, view.session_id, turn.turn_id)
-        arrived = {each.response.call_id for each in await self.store.call_results.read(place)}
+        arrived = {each.call_id for each in await self.store.call_results.read(place)}
         left = [call for call in unanswered_calls(turn.steps) if call.call_id not in arrived]
         answer = turn.output_message.model_copy(update={"tool_calls": left})
-        return required_actions(turn.model_copy(update={"output_message": answer}), view.labels_of(last))
+        shown = turn.model_copy(update={"output_message": answer})
+        return required_actions(shown, view.labels_of(last), turn.pending_approvals or ())
 
     async def list(
         self, *, agent_id: str | None, after: str | None, limit: int, newest_first: bool

@@ -23,7 +23,7 @@ A stream that opens without a position begins after the last turn, or with the s
 import asyncio
 import logging
 import re
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import aclosing
 from typing import Literal, NamedTuple
 
@@ -138,12 +138,16 @@ class TurnProgress:
 
 @dataclass(slots=True)
 class SessionStream:
-    """One stream of a session. `ends_when_idle`: it ends with the first turn that does."""
+    """One stream of a session. `ends_when_idle`: it ends with the first turn that does.
+
+    `is_left` returns whether the client has gone, where the server sees that. Lambda does not.
+    """
 
     reader: SessionReader
     input: SessionInput
     view: SessionView
     times: StreamTimes
+    is_left: Callable[[], Awaitable[bool]]
     observer: RunObserver | None = None
     ends_when_idle: bool = False
     position: StreamPosition = START
@@ -195,6 +199,8 @@ class SessionStream:
                 except StoreUnavailable as error:
                     seen = None
                     logger.warning("A stream could not read its session; trying again", extra={"error": error.message})
+                if await self.is_left():
+                    return
                 await asyncio.sleep(SHORT_PAUSE if clock() < self.busy_until else LONG_PAUSE)
         except (NotFound, DeadlineExceeded) as error:  # the session was deleted, or the time is over
             logger.info("A stream ends", extra={"error_code": error.code})
@@ -304,7 +310,7 @@ class SessionStream:
             current.is_open, self.idle = False, True
             return [*shown, await self.show_state("idle", event.turn)]
         if isinstance(event, TurnAwaitingInput):
-            actions = required_actions(event.turn, self.view.labels_of(turn))
+            actions = required_actions(event.turn, self.view.labels_of(turn), event.turn.pending_approvals or ())
             return [*shown, await self.show_state("requires_action", event.turn, actions)]
         if isinstance(event, TurnStart):
             return [await self.show_state("in_progress", None), *shown]

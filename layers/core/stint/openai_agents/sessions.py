@@ -18,7 +18,7 @@ from stint.dataclasses import dataclass
 from stint.domain.errors import Conflict, InvalidRequest
 from stint.domain.llama_stack.agents import AgentConfig
 from stint.domain.llama_stack.sessions import SessionSettings
-from stint.domain.llama_stack.turns import TurnCreateRequest
+from stint.domain.llama_stack.turns import ToolApproval, TurnCreateRequest
 from stint.domain.messages import UserMessage
 from stint.domain.schema import now
 from stint.domain.tools import ToolResponse
@@ -26,6 +26,7 @@ from stint.openai_agents.agents import to_session_config, update_session_config
 from stint.openai_agents.contents import to_content, to_messages
 from stint.openai_agents.schemas.contents import AgentInputMessage
 from stint.openai_agents.schemas.sessions import (
+    ApprovalEvent,
     CancelEvent,
     MessageEvent,
     PostedEvent,
@@ -128,6 +129,10 @@ class AgentSessions:
         """Accept events. Raises StintError if one is refused; then none is accepted."""
         session = await self.reader.open_input(session_id)
         answers = [to_answer(event) for event in events if isinstance(event, ToolResultEvent)]
+        decisions = [to_approval(event) for event in events if isinstance(event, ApprovalEvent)]
+        if decisions:
+            turn_id = await self.reader.find_last_turn(session)
+            answers += [AnsweredCall(turn_id, decision) for decision in decisions]
         try:
             await session.check(answers)
         except InvalidRequest as error:
@@ -161,3 +166,9 @@ def to_answer(event: ToolResultEvent) -> AnsweredCall:
     metadata = {FAILED: True}
     response = ToolResponse(call_id=event.call_id, tool_name="", content=event.error or content, metadata=metadata)
     return AnsweredCall(event.turn_id, response)
+
+
+def to_approval(event: ApprovalEvent) -> ToolApproval:
+    """Return the decision about a call, whose id is that of the request. A dismissed request is a denied call."""
+    reason = "The user dismissed the request." if event.response.decision == "cancel" else None
+    return ToolApproval(call_id=event.request_id, approve=event.response.decision == "approve", reason=reason)

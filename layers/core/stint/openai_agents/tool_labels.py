@@ -18,15 +18,15 @@ from stint.tools.port import (
     MCP_SERVER,
     MODEL_NAMES,
     RAG,
-    SEARCH_GROUP,
+    WEB_SEARCH_GROUP,
 )
 
 ServerLabels = Callable[[str], str | None]
 """A function that returns the label of a tool by its name; None for a function that the client runs."""
 
 BUILTIN_TOOLS = {
-    "web_search": SEARCH_GROUP,
-    MODEL_NAMES["web_search"]: SEARCH_GROUP,
+    "web_search": WEB_SEARCH_GROUP,
+    MODEL_NAMES["web_search"]: WEB_SEARCH_GROUP,
     KNOWLEDGE_SEARCH: RAG,
     FILE_SEARCH: RAG,
     CODE_INTERPRETER: CODE_GROUP,

@@ -1,4 +1,4 @@
-"""Results of a paused turn's calls that arrive one by one, until there is one for each call.
+"""Answers to a paused turn's calls that arrive one by one, until there is one for each call.
 
 Llama Stack's API takes all results of a pause in one request. Where an API takes them singly, each is a record beside
 that of the waiting calls. The first result of a call counts: a repetition of it changes nothing, and another result is
@@ -9,6 +9,7 @@ in between leaves records that no later pause asks for.
 from stint.dataclasses import dataclass
 from stint.domain.fields import Omitted
 from stint.domain.ids import TenantName
+from stint.domain.llama_stack.turns import ToolApproval
 from stint.domain.schema import Schema, Timestamp
 from stint.domain.tools import ToolResponse
 from stint.store import keys
@@ -35,12 +36,25 @@ class PausedTurn:
 
 
 class CallResult(Schema):
-    """The result of a call. `creator` is the caller who sent it, as in the context of a request."""
+    """The client's answer to a call: a result, or an approval. `creator` is its caller, as in a request's context."""
 
-    response: ToolResponse
+    response: Omitted[ToolResponse] = None
+    approval: Omitted[ToolApproval] = None
     accepted_at: Timestamp
     creator: Omitted[dict[str, str]] = None
     end_user: Omitted[str] = None
+
+    @property
+    def call_id(self) -> str:
+        """Return the id of the call. Raises RuntimeError if there is no answer."""
+        answer = self.response or self.approval
+        if answer is None:
+            raise RuntimeError("A stored answer to a call has neither a result nor an approval.")
+        return answer.call_id
+
+    def answers_like(self, other: "CallResult") -> bool:
+        """Return whether two answers are the same, whoever sent them and when."""
+        return (self.response, self.approval) == (other.response, other.approval)
 
 
 class CallResultStore:
@@ -52,13 +66,13 @@ class CallResultStore:
 
     async def put(self, turn: PausedTurn, result: CallResult) -> bool:
         """Store the result of a call, and return False if the call has another one."""
-        key = keys.call_result(*turn.ids, result.response.call_id)
+        key = keys.call_result(*turn.ids, result.call_id)
         prefix = keys.turn_blobs(*turn.ids, expires=turn.expires_at is not None)
         try:
             await self._documents.put_new(key._asdict() | expiry(turn.expires_at), result, prefix)
         except ConditionFailed as refused:
             found = await self._read([refused.found])
-            return bool(found) and found[0].response == result.response
+            return bool(found) and found[0].answers_like(result)
         return True
 
     async def read(self, turn: PausedTurn) -> list[CallResult]:
@@ -72,5 +86,5 @@ class CallResultStore:
 
     async def delete(self, turn: PausedTurn, results: list[CallResult]) -> None:
         """Delete results that the turn has stored."""
-        items = [keys.call_result(*turn.ids, each.response.call_id) for each in results]
+        items = [keys.call_result(*turn.ids, each.call_id) for each in results]
         await self._table.delete_many(items)

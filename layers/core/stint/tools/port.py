@@ -68,8 +68,14 @@ SEARCH_PROVIDERS = frozenset({"brave-search", "tavily-search"})
 """The providers whose tools MODEL_NAMES renames. Tools of other providers keep their names, and have no other."""
 
 
+BUILT_IN = "builtin::"
+"""How the identifiers of built-in toolgroups begin."""
+
 REMOTE_EXECUTION = "builtin::remote_execution"
 """The toolgroup of HTTP endpoints that an agent or a turn defines itself, in its args."""
+
+WEB_SEARCH_GROUP = "builtin::websearch"
+"""The toolgroup of the web search."""
 
 MCP_SERVER = "builtin::mcp"
 """The toolgroup of an MCP server that an agent or a turn names itself, in its args."""
@@ -89,8 +95,6 @@ QUERY_GENERATOR = "query_generator_config"
 RAG = "builtin::rag"
 """The toolgroup of the search in vector dbs."""
 
-SEARCH_GROUP = "builtin::websearch"
-"""The toolgroup of the web search."""
 
 CODE_GROUP = "builtin::code_interpreter"
 """The toolgroup of the code interpreter."""

@@ -17,10 +17,10 @@ from pydantic import Field, ValidationError
 
 from stint.dataclasses import dataclass, field
 from stint.domain.content import DocumentText
-from stint.domain.fields import is_unset
+from stint.domain.fields import Omitted, is_unset
 from stint.domain.ids import time_of
 from stint.domain.inference import AnswerDetails, Reasoning, Usage
-from stint.domain.llama_stack.turns import Attachment, Turn, TurnOverrides, TurnStatus, UnfinishedStep
+from stint.domain.llama_stack.turns import Attachment, ToolApproval, Turn, TurnOverrides, TurnStatus, UnfinishedStep
 from stint.domain.messages import InputMessage
 from stint.domain.partial_steps import PartialStep
 from stint.domain.receipts import Consumption, Receipt
@@ -57,6 +57,8 @@ class TurnHeader(Schema):
     """The number of the attempt that created the turn, as its client counts."""
     retry_of: Annotated[str, Field(exclude_if=is_unset)] = ""
     """A failed turn that this one repeats, so that the model sees the input once."""
+    servers: Omitted[dict[str, list[str]]] = None
+    """The names of the tools of each MCP server by its label, if the configuration alone does not tell them."""
 
 
 class MergedMessage(TakenMessage):
@@ -92,6 +94,11 @@ class TurnRecord(Schema):
     """Messages that the turn took before its next model call."""
     compaction: CompactedHistory | None = None
     """A compaction. The step of the record shows its summary."""
+    unapproved: list[str] | None = None
+    """The ids of the calls that wait for the client's approval, with the ending of a pause."""
+    approvals: list[ToolApproval] | None = None
+    """The client's answers to such calls. The step of the record, if there is one, has its results, and those of the
+    denied calls. The approved calls may have been sent from then on."""
 
     def without_images(self) -> "TurnRecord | None":
         """Return the record as models get it; None if it has no large image."""
@@ -100,7 +107,8 @@ class TurnRecord(Schema):
 
     @property
     def fence(self) -> bool:
-        return self.step is None and self.ending is None and self.early is None and self.merged is None
+        has_steps = self.step is not None or self.early is not None
+        return not has_steps and self.ending is None and self.merged is None and self.approvals is None
 
     @property
     def completes(self) -> bool:
@@ -226,7 +234,13 @@ class StoredTurn:
             error=ending.error if ending else None,
             receipt=Receipt.of(ending.consumption) if ending and ending.consumption else None,
             unfinished_step=self.unfinished_step if ending else None,
+            pending_approvals=self.unapproved if status is RunStatus.awaiting_input else None,
         )
+
+    @property
+    def unapproved(self) -> list[str] | None:
+        """Return the ids of the calls whose approval the turn waits for, or waited for; None if there are none."""
+        return next((record.unapproved for record in reversed(self.records) if record.ending is not None), None)
 
     @property
     def unfinished_step(self) -> UnfinishedStep | None:

@@ -7,12 +7,12 @@ of `stored_turns.py`.
 from enum import StrEnum
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import Field, StrictBool
 
 from stint.domain.content import URL, Content, Document
 from stint.domain.fields import Omitted
 from stint.domain.inference import ResponseFormat, Usage
-from stint.domain.limits import MAX_INFER_ITERS, MessageLimit, PartLimit
+from stint.domain.limits import MAX_ANSWER_CALLS, MAX_INFER_ITERS, MessageLimit, PartLimit
 from stint.domain.llama_stack.sampling import SamplingStrategy
 from stint.domain.messages import InputMessage
 from stint.domain.receipts import Receipt
@@ -70,7 +70,10 @@ class UnfinishedStep(Schema):
 
 
 class Turn(Schema):
-    """A turn as the API returns it. `usage` is null if the model's provider counted nothing."""
+    """A turn as the API returns it. `usage` is null if the model's provider counted nothing.
+
+    `pending_approvals` has the ids of those calls of the output message that wait for the client's approval.
+    """
 
     turn_id: str
     session_id: str
@@ -85,6 +88,7 @@ class Turn(Schema):
     error: ErrorInfo | None = None
     receipt: Receipt | None = None
     unfinished_step: Omitted[UnfinishedStep] = None
+    pending_approvals: Omitted[list[str]] = None
 
 
 class SamplingOverride(Schema):
@@ -134,7 +138,18 @@ class TurnCreateRequest(TurnOverrides):
     on_disconnect: OnDisconnect = "continue"
 
 
+class ToolApproval(Request):
+    """The client's answer to a call that waits for approval. The model gets the `reason` of a denied one."""
+
+    call_id: str
+    approve: StrictBool
+    reason: Omitted[str] = None
+
+
 class TurnResumeRequest(Request):
+    """The answers to all calls that a turn waits for: results, and approvals of those that need one."""
+
     tool_responses: Annotated[list[ToolResponse], PartLimit]
+    approvals: Omitted[Annotated[list[ToolApproval], Field(max_length=MAX_ANSWER_CALLS)]] = None
     stream: bool = False
     on_disconnect: OnDisconnect = "continue"

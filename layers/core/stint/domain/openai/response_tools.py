@@ -22,7 +22,7 @@ from stint.domain.openai.code_interpreter import CodeInterpreterChoice, CodeInte
 from stint.domain.openai.file_search import FileSearchChoice, FileSearchTool
 from stint.domain.openai.image_generation import ImageGenerationChoice, ImageGenerationTool
 from stint.domain.schema import Request
-from stint.domain.tools import ToolName
+from stint.domain.tools import NO_FILTERS, ToolName
 
 NO_SEARCH = "Tool search is not supported. Declare the tool in full"
 NO_PROGRAMS = "Programmatic tool calling is not supported. The model calls its tools directly"
@@ -89,9 +89,6 @@ class McpTool(Request):
     def needs_approval(self, name: str) -> bool:
         """Return whether a call of a tool waits for the client's approval."""
         return needs_approval(self.require_approval, name)
-
-
-NO_FILTERS = "The search engines support no filters, locations or offline modes. Remove it"
 
 
 class WebSearchTool(Request):

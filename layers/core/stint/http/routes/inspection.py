@@ -7,6 +7,7 @@ The document is built before (`make openapi`), because that takes seconds.
 import re
 from collections.abc import Iterator, Mapping
 from functools import cache
+from importlib import import_module
 
 from fastapi import APIRouter, Request, Response
 from fastapi.routing import APIRoute
@@ -29,6 +30,9 @@ BUILT_MODELS: dict[ModelType, str] = {"llm": BUILT_MODEL, "embedding": BUILT_EMB
 INDENTATION = re.compile(rb"\n *")
 PLAIN = re.compile(r"[A-Za-z0-9._:/@+-]+")
 """Ids that mean themselves in JSON and in a command of a shell."""
+
+IN_FOLDERS = ("stint.openai_agents.routes.sessions", "stint.openai_agents.routes.vaults")
+"""Modules with routes of this API in a folder of their own. The folder imports this package, so they have names only."""
 
 router = APIRouter(prefix="/v1", tags=["Registry"], route_class=LazyRoute)
 OPENAI = (
@@ -98,6 +102,7 @@ def list_parts() -> tuple[APIRouter, ...]:
     )
 
     return (
+        *(import_module(name).router for name in IN_FOLDERS),  # before the paths of agents, which match theirs
         agents.router,
         turns.router,
         responses.router,

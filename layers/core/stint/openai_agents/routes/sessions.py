@@ -19,7 +19,7 @@ from stint.http.sse import COMMENT_LINE, encode_frame
 from stint.http.streaming import RequestContextDep, StreamFormat, encode_events, stream_frames
 from stint.openai_agents.lists import TurnLists
 from stint.openai_agents.routes.dependencies import ListWindowDep, OpenAIAgentsServicesDep
-from stint.openai_agents.schemas.items import AgentItem
+from stint.openai_agents.schemas.items import AgentItemList
 from stint.openai_agents.schemas.sessions import (
     AgentSessionDeleted,
     AgentSessionObject,
@@ -40,7 +40,6 @@ from stint.openai_agents.session_stream import (
     show_created,
 )
 from stint.openai_agents.turn_events import pad_delta
-from stint.services.turns.session_input import SessionInput
 
 PREFIX = "/v1/agents/sessions"
 SESSION = "/{session_id}"
@@ -147,10 +146,9 @@ def make_stream(
     now, deadline = asyncio.get_running_loop().time(), deadline_of(request)
     ends_at = deadline if ends_when_idle else min(deadline, now + services.stream_seconds)
     times = StreamTimes(deadline, ends_at, ends_at if ends_when_idle else ends_at - services.stream_rest)
-    session = SessionInput(services.turn_requests, view.agent_id, view.session_id)
-    return SessionStream(
-        services.reader, session, view, times, request.scope["stint.observation"], ends_when_idle=ends_when_idle
-    )
+    session, observer = services.reader.input_of(view), request.scope["stint.observation"]
+    is_left = request.is_disconnected
+    return SessionStream(services.reader, session, view, times, is_left, observer, ends_when_idle=ends_when_idle)
 
 
 def answer_stream(
@@ -185,13 +183,13 @@ def encode_event(event: AgentStreamEvent) -> bytes:
     return encode_frame(event.to_json(), event.type)
 
 
-@router.get(SESSION + "/items", response_model=ListObject[AgentItem])
+@router.get(SESSION + "/items", response_model=AgentItemList)
 @requires("use")
 async def list_session_items(session_id: str, services: OpenAIAgentsServicesDep, window: ListWindowDep) -> Response:
     """List the items of a session, newest first."""
     view = await services.reader.open(session_id)
     items, more = await TurnLists(services.reader).list_items(view, window)
-    return document(ListObject[AgentItem].of(items, has_more=more))
+    return document(AgentItemList.of(items, has_more=more))
 
 
 @router.get(SESSION + "/turns", response_model=ListObject[AgentTurnObject])
@@ -210,7 +208,7 @@ async def get_session_turn(session_id: str, turn_id: str, services: OpenAIAgents
     return document(await TurnLists(services.reader).get_turn(await services.reader.open(session_id), turn_id))
 
 
-@router.get(SESSION + "/turns/{turn_id}/items", response_model=ListObject[AgentItem])
+@router.get(SESSION + "/turns/{turn_id}/items", response_model=AgentItemList)
 @requires("use")
 async def list_session_turn_items(
     session_id: str, turn_id: str, services: OpenAIAgentsServicesDep, window: ListWindowDep
@@ -218,4 +216,4 @@ async def list_session_turn_items(
     """List the items of a turn, newest first."""
     view = await services.reader.open(session_id)
     items, more = await TurnLists(services.reader).list_turn_items(view, turn_id, window)
-    return document(ListObject[AgentItem].of(items, has_more=more))
+    return document(AgentItemList.of(items, has_more=more))

@@ -11,6 +11,7 @@ from stint.domain.fields import Omitted
 from stint.domain.openai.code_interpreter import CodeOutput
 from stint.domain.openai.file_search import FileSearchResult
 from stint.domain.openai.items import Phase
+from stint.domain.openai.lists import ListObject
 from stint.domain.schema import Schema
 from stint.domain.steps import SafetyViolation
 from stint.openai_agents.schemas.contents import AgentInputImage, AgentInputText, AgentOutputText, form_of_output
@@ -134,3 +135,7 @@ AgentItem = Annotated[
     | AgentShieldCall,
     Field(discriminator="type"),
 ]
+
+
+class AgentItemList(ListObject[AgentItem]):
+    """A page of items."""

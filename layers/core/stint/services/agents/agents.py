@@ -23,12 +23,15 @@ from stint.domain.llama_stack.agents import Agent, AgentConfig
 from stint.domain.paging import MAX_BYTES, Page, Window, carried_size
 from stint.domain.schema import now
 from stint.domain.tasks import DeletionTask
+from stint.domain.tools import AgentToolGroupWithArgs
 from stint.log_keys import add_log_keys
 from stint.services.agents.masking import masked_agent, refuse_masked_args
 from stint.services.deletions import Deletions
 from stint.services.registry.registry import Registry
 from stint.store.agents import AgentStore
 from stint.store.documents import MAX_ITEM
+from stint.tools.encrypted_credentials import EncryptedCredentials
+from stint.tools.port import MCP_SERVER
 
 CACHED_CONFIGS = 64
 """Configurations that a process keeps. The oldest is dropped first."""
@@ -44,13 +47,20 @@ class Agents:
     """The agents of a tenant. A configuration never changes, so a warm process caches some for a short time."""
 
     def __init__(
-        self, tenant: str, store: AgentStore, registry: Registry, deletions: Deletions, cache_seconds: float
+        self,
+        tenant: str,
+        store: AgentStore,
+        registry: Registry,
+        deletions: Deletions,
+        cache_seconds: float,
+        credentials: EncryptedCredentials,
     ) -> None:
         self.tenant = tenant
         self.store = store
         self.registry = registry
         self.deletions = deletions
         self.cache_seconds = cache_seconds
+        self.credentials = credentials
         self.cache: dict[str, CachedConfig] = {}
 
     async def create(self, config: AgentConfig, agent_id: str | None = None, *, expires_at: int | None = None) -> str:
@@ -58,7 +68,9 @@ class Agents:
 
         Raises:
             TooLarge: the configuration would not fit into a response.
-            InvalidRequest: the args of a toolgroup contain the mask of a credential.
+            InvalidRequest: the args of a toolgroup contain the mask of a credential, or those of an MCP server are
+                malformed.
+            StoreUnavailable: the credentials of an MCP server cannot be encrypted.
             Forbidden: the caller may not use the agent's model.
         """
         size = await self.check(config)
@@ -73,6 +85,10 @@ class Agents:
         refuse_masked_args(config.toolgroups, "agent_config.toolgroups")
         # Also checked by each turn. Here the caller learns it at once.
         await self.require_model(config.model)
+        if any(isinstance(group, AgentToolGroupWithArgs) and group.name == MCP_SERVER for group in config.toolgroups):
+            from stint.services.agents.sealing import seal_servers  # noqa: PLC0415 - few agents name a server
+
+            config = await seal_servers(config, self.credentials)
         size = carried_size(config.model_dump_json())
         if size > MAX_BYTES:
             raise TooLarge(f"The agent_config has {size} bytes; at most {MAX_BYTES} are allowed.", param="agent_config")

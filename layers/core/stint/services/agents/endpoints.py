@@ -15,7 +15,8 @@ from stint.services.registry.inline_toolgroups import (
     refuse_conflicts,
 )
 from stint.services.registry.tools import Tools, as_port
-from stint.tools.port import QUERY_GENERATOR, REMOTE_EXECUTION
+from stint.services.registry.web_searches import read_search_args
+from stint.tools.port import QUERY_GENERATOR, REMOTE_EXECUTION, WEB_SEARCH_GROUP
 from stint.tools.secret_references import refuse_references
 
 Args = Mapping[str, Any]
@@ -30,6 +31,8 @@ async def check_endpoints(toolgroups: Sequence[AgentToolGroup], tools: Tools) ->
     for place, group in enumerate(toolgroups):
         if isinstance(group, AgentToolGroupWithArgs):
             check_query_template(group.args, f"agent_config.toolgroups[{place}].args")
+            if group.name.partition("/")[0] == WEB_SEARCH_GROUP:
+                read_search_args(group.args, f"agent_config.toolgroups[{place}].args")
         for args in endpoints_of(group):
             await check_endpoint(args, tools, f"agent_config.toolgroups[{place}]")
 

@@ -34,7 +34,8 @@ def masked_agent(agent: Agent) -> Agent:
 def masked_toolgroups(toolgroups: Sequence[AgentToolGroup]) -> list[AgentToolGroup]:
     """Return toolgroups without the credentials in their args."""
     return [
-        group if isinstance(group, str) else group.model_copy(update={"args": mask(group.args)}) for group in toolgroups
+        group if isinstance(group, str) else group.model_copy(update={"args": mask(group.args), "sealed": None})
+        for group in toolgroups
     ]
 
 
@@ -45,11 +46,14 @@ def refuse_masked_args(toolgroups: Sequence[AgentToolGroup], param: str) -> None
             refuse_masked(group.args, f"{param}[{index}].args")
 
 
-async def storable(overrides: TurnOverrides, agent: AgentConfig) -> TurnOverrides:
-    """Return the overrides of a turn as they are stored. Only a turn with client tools waits for its client."""
+async def storable(overrides: TurnOverrides, agent: AgentConfig, *, asks: bool = False) -> TurnOverrides:
+    """Return the overrides of a turn as they are stored.
+
+    Only a turn with client tools, or one that `asks` for approvals, waits for its client.
+    """
     client_tools = agent.client_tools if overrides.client_tools is None else overrides.client_tools
     # Only a turn that waits needs the credentials again, so only there are they worth the risk of storing them.
-    if client_tools or all(isinstance(group, str) for group in overrides.toolgroups):
+    if client_tools or asks or all(isinstance(group, str) for group in overrides.toolgroups):
         return overrides
     masked = await asyncio.to_thread(masked_toolgroups, overrides.toolgroups)
     return overrides.model_copy(update={"toolgroups": masked})

@@ -178,12 +178,20 @@ class Tools:
         return provider
 
     def select_tools(self, selection: Selection, signatures: list[ToolSignature]) -> list[ServerTool]:
-        """Select the tools of a toolgroup. Raises InvalidRequest if it has no tool with the name."""
+        """Select the tools of a toolgroup.
+
+        Raises InvalidRequest if it has no tool with the name, or does not support its args.
+        """
         group, provider = as_port(selection.toolgroup), self.provider_of(selection.toolgroup)
+        args = selection.args
+        if args and group.provider_id in SEARCH_PROVIDERS:
+            from stint.services.registry.web_searches import read_search_args  # noqa: PLC0415 - few agents have args
+
+            args = read_search_args(args)
         names = [signature.name for signature in signatures]
         shown = [(name_for_model(group.provider_id, signature.name), signature) for signature in signatures]
         wanted = [
-            ServerTool(replace(signature, name=name), group, provider, selection.args, alias=alias_of(signature, name))
+            ServerTool(replace(signature, name=name), group, provider, args, alias=alias_of(signature, name))
             for name, signature in shown
             if selection.tool_name in (None, signature.name, name)
         ]

@@ -51,15 +51,11 @@ from stint.services.responses.hosted_tools import WEB_SEARCH, HostedTools, calla
 from stint.services.responses.masking import with_credentials
 from stint.services.responses.search_items import without_markers
 from stint.tools.list_budget import shared_list_budget
-from stint.tools.port import MCP, SEARCH_PROVIDERS, ProviderData, Toolgroup
+from stint.tools.port import MCP, SEARCH_PROVIDERS, WEB_SEARCH_GROUP, ProviderData, Toolgroup
 
 if TYPE_CHECKING:  # few responses search files, and few models take cache keys
     from stint.services.runs.cache_keys import CacheKeys, FindCacheKeys
     from stint.tools.knowledge.file_search import KnowledgeSearch
-
-WEB_SEARCH_GROUP = "builtin::websearch"
-RESULTS = {"low": 3, "medium": 6, "high": 12}
-"""Number of pages of a search for each `search_context_size`."""
 
 SCHEMA = "text.format.schema"
 NO_PARAMETERS: dict[str, Any] = {"type": "object", "properties": {}}
@@ -190,7 +186,9 @@ class ResponsePlanner:
                 f"Web search is not possible: the toolgroup {WEB_SEARCH_GROUP!r} has no tool {WEB_SEARCH!r}.",
                 param="tools",
             )
-        limits = {"max_results": RESULTS[tool.search_context_size]} if group.provider_id in SEARCH_PROVIDERS else {}
+        from stint.services.registry.web_searches import PAGES  # noqa: PLC0415 - few responses search the web
+
+        limits = {"max_results": PAGES[tool.search_context_size]} if group.provider_id in SEARCH_PROVIDERS else {}
         return ServerTool(signature, as_port(group), provider, limits)
 
 

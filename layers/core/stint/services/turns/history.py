@@ -102,12 +102,14 @@ def unbound_result(message: ToolResponseMessage) -> UserInput:
 def sent_calls(turn: StoredTurn) -> set[str]:
     """Return the ids of the last answer's calls that were sent to their tools.
 
-    These are all but the client's, and those that had not started when the turn ended.
+    These are all but the client's, those that it has not approved, and those that had not started when the turn ended.
     """
     sent: set[str] = set()
     for record in turn.records:
         if isinstance(record.step, InferenceStep):
             sent = {call.call_id for call in record.step.model_response.tool_calls}
+        if record.approvals:
+            sent = {each.call_id for each in record.approvals if each.approve}
         sent -= {*(record.unsent or ())}
         if record.ending is not None and record.ending.status is RunStatus.awaiting_input:
             sent = set()

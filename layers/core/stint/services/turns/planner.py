@@ -84,6 +84,10 @@ class Planner:
         toolbox = await self.tools.make_toolbox(config, overrides.toolgroups, provider_data)
         named = await self.shields.find_of_tools(config.tool_shields)
         toolbox = replace(toolbox, session=session, shields=name_shields(toolbox, named))
+        if toolbox.approvals:
+            from stint.services.turns.approvals import ApprovalToolbox  # noqa: PLC0415 - few turns ask for approval
+
+            toolbox = ApprovalToolbox.of(toolbox)
         retriever = make_retriever(toolbox)
         toolbox = without_hidden(toolbox, retriever)
         refuse_unknown_choice(config.tool_config, [signature.name for signature in toolbox.signatures])

@@ -6,6 +6,7 @@ Only the last turn of a session can be resumed, because the history after any ot
     awaits input                        answer its calls                     it goes on after a step with them
     awaits input                        lack a call, or have another one     InvalidRequest
     was resumed with the same ones      the same                             that step: the request is repeated
+    was resumed with an approved call   the same                             Conflict: the call may have been sent
     completed                           answer calls in the model's text     it goes on; only the client knows the calls
     completed                           have the id of an answered call      Conflict
     failed, cancelled, or runs          -                                    Conflict
@@ -19,8 +20,8 @@ from collections.abc import Sequence, Set
 
 from stint.domain.errors import Conflict, StintError
 from stint.domain.ids import new_id
-from stint.domain.llama_stack.stored_turns import PendingCalls, StoredTurn, unanswered_calls
-from stint.domain.llama_stack.turns import Turn
+from stint.domain.llama_stack.stored_turns import PendingCalls, StoredTurn, TurnRecord, unanswered_calls
+from stint.domain.llama_stack.turns import Turn, TurnResumeRequest
 from stint.domain.run_outcome import RunOutcome, RunStatus
 from stint.domain.schema import now
 from stint.domain.steps import InferenceStep, ShieldCallStep, Step, ToolExecutionStep
@@ -29,7 +30,7 @@ from stint.loop.next_step import called_tools
 from stint.loop.plan import Plan
 from stint.loop.run import Log, Run
 from stint.loop.transcript import Transcript
-from stint.services.turns.tool_responses import REPLACED, check_new_responses, match_responses
+from stint.services.turns.tool_responses import REPLACED, ClientAnswer, check_new_responses, match_responses
 from stint.services.turns.turn_log import calls_of_pause
 from stint.store.session_leases import SessionLease
 from stint.store.store import Store
@@ -54,27 +55,34 @@ def refuse_waiting(turn: StoredTurn | None) -> None:
         raise Conflict(f"Turn {turn.header.turn_id} waits for the results of its client.", code="session_locked")
 
 
-def is_resumable(turn: StoredTurn, responses: Sequence[ToolResponse]) -> bool:
-    """Return whether a turn can be resumed with some responses, for the first time or again."""
-    return turn.status in RESUMABLE or stored_answer(turn, responses) is not None
+def is_resumable(turn: StoredTurn, request: TurnResumeRequest) -> bool:
+    """Return whether a turn can be resumed by a request, for the first time or again."""
+    return turn.status in RESUMABLE or stored_answer(turn, request) is not None
 
 
-def stored_answer(turn: StoredTurn, responses: Sequence[ToolResponse]) -> ToolExecutionStep | None:
-    """Return the step with which a turn was resumed; None if its last record is not that step with these responses."""
+def stored_answer(turn: StoredTurn, request: TurnResumeRequest) -> ClientAnswer | None:
+    """Return the answer with which a turn was resumed; None if its last record is not this one, or approves a call."""
     records = [record for record in turn.records if not (record.fence or is_check(record.step))]
     ended, last = records[-2:] if len(records) > 1 else (None, None)
     if ended is None or ended.ending is None or ended.ending.status not in RESUMABLE:
         return None
-    step = last.step if last is not None and last.ending is None else None
-    if isinstance(step, ToolExecutionStep) and is_answer(step.tool_responses, responses):
-        return step
-    return None
+    if last is None or last.ending is not None or not is_answer(last, request):
+        return None
+    if any(approval.approve for approval in last.approvals or ()):
+        return None
+    return ClientAnswer(last.step if isinstance(last.step, ToolExecutionStep) else None, last.approvals)
 
 
-def is_answer(stored: Sequence[ToolResponse], responses: Sequence[ToolResponse]) -> bool:
-    """Return whether stored responses are those that are given, except results that a shield has replaced."""
+def is_answer(record: TurnRecord, request: TurnResumeRequest) -> bool:
+    """Return whether a record has the answers of a request, except results that a shield has replaced."""
+    decided = {each.call_id: (each.approve, each.reason or None) for each in record.approvals or ()}
+    if decided != {each.call_id: (each.approve, each.reason or None) for each in request.approvals or ()}:
+        return False
+    if not isinstance(record.step, ToolExecutionStep):
+        return record.step is None and record.approvals is not None and not request.tool_responses
+    stored = [response for response in record.step.tool_responses if response.call_id not in decided]
     by_id = {response.call_id: response for response in stored if (response.metadata or {}).get(REPLACED)}
-    given = [by_id.get(response.call_id, response) for response in responses]
+    given = [by_id.get(response.call_id, response) for response in request.tool_responses]
     return sort_by_call(stored) == sort_by_call(given)
 
 
@@ -90,19 +98,44 @@ def sort_by_call(responses: Sequence[ToolResponse]) -> list[ToolResponse]:
 
 
 def answer_turn(
-    turn: StoredTurn, earlier_calls: Set[str], noted: PendingCalls | None, responses: list[ToolResponse]
-) -> ToolExecutionStep:
-    """Return the next step of a resumable turn. `earlier_calls` are the ids of the calls in the turns before it.
+    turn: StoredTurn, earlier_calls: Set[str], noted: PendingCalls | None, request: TurnResumeRequest
+) -> ClientAnswer:
+    """Return what a request adds to a resumable turn. `earlier_calls` are the ids of the calls in the turns before it.
 
     Raises:
-        InvalidRequest: the responses do not match the calls that the turn waits for, or there are none.
+        InvalidRequest: the answers do not match the calls that the turn waits for, or there are none.
         Conflict: the turn is complete, and a call's id is in use.
     """
-    if turn.ending is not None and turn.status is RunStatus.awaiting_input:
+    waits, responses = turn.status is RunStatus.awaiting_input, request.tool_responses
+    if request.approvals or (waits and turn.unapproved):
+        return answer_approvals(turn, noted, request)
+    if turn.ending is not None and waits:
         pending = waiting_calls(turn, turn.ending, noted)
-        return answered_step(pending, match_responses(pending.tool_calls, responses))
+        return ClientAnswer(answered_step(pending, match_responses(pending.tool_calls, responses)))
     check_new_responses(turn.header.turn_id, answered_ids(turn) | earlier_calls, responses)
-    return answered_step(parsed_calls(turn, responses), responses)
+    return ClientAnswer(answered_step(parsed_calls(turn, responses), responses))
+
+
+def answer_approvals(turn: StoredTurn, noted: PendingCalls | None, request: TurnResumeRequest) -> ClientAnswer:
+    """Return what a request with approvals adds to a turn. Raises InvalidRequest if they do not match its calls."""
+    from stint.services.turns.approvals import deny, match_approvals  # noqa: PLC0415 - few calls wait for approval
+
+    waiting, pending = set[str](), None
+    if turn.ending is not None and turn.status is RunStatus.awaiting_input:
+        waiting, pending = {*(turn.unapproved or ())}, waiting_calls(turn, turn.ending, noted)
+    calls = pending.tool_calls if pending else []
+    decided = match_approvals([call for call in calls if call.call_id in waiting], request.approvals or [])
+    if pending is None:
+        return ClientAnswer(None)
+    others = [call for call in calls if call.call_id not in waiting]
+    results = {each.call_id: each for each in match_responses(others, request.tool_responses)}
+    approved = [call for call in calls if call.call_id in waiting and decided[call.call_id].approve]
+    denied = [call for call in calls if call.call_id in waiting and not decided[call.call_id].approve]
+    results |= {call.call_id: deny(call, decided[call.call_id]) for call in denied}
+    answered = [call for call in calls if call.call_id in results]
+    answers = pending.model_copy(update={"tool_calls": answered})
+    step = answered_step(answers, [results[call.call_id] for call in answered]) if answered else None
+    return ClientAnswer(step, [*decided.values()], approved)
 
 
 def answered_ids(turn: StoredTurn) -> set[str]:
@@ -141,17 +174,21 @@ def answered_step(pending: PendingCalls, responses: list[ToolResponse]) -> ToolE
 
 def resumed_run(
     turn: StoredTurn,
-    step: ToolExecutionStep,
+    answer: ClientAnswer,
     plan: Plan,
     transcript: Transcript,
     log: Log,
     deadline: float,
     checks: list[ShieldCallStep],
 ) -> Run:
-    """Continue a paused turn with its usage so far, after the `step` of the client's results and their checks."""
+    """Continue a paused turn with its usage so far, after the client's results and their checks.
+
+    Approved calls run first. They count as not sent until they start.
+    """
     iterations = sum(isinstance(step, InferenceStep) for step in turn.steps)
     run = Run(turn.header.turn_id, plan, transcript, log, deadline, iterations=iterations, usage=turn.usage)
-    run.checks, run.called = checks, called_tools([*turn.steps, step])
+    run.checks, run.called = checks, called_tools([*turn.steps, *([answer.step] if answer.step else [])])
+    run.approved, run.unsent = [*answer.approved], {call.call_id for call in answer.approved}
     return run
 
 

@@ -25,12 +25,13 @@ has sent its task is repeated by its client: each part may be repeated, and then
 
 import logging
 from collections.abc import Sequence
+from enum import Enum, auto
 
 from stint.caller import RequestAttempt, find_end_user, find_principal, record_owners
 from stint.dataclasses import dataclass
 from stint.domain.errors import Conflict, DeadlineExceeded, InvalidRequest, NotFound, StintError
 from stint.domain.llama_stack.stored_turns import unanswered_calls
-from stint.domain.llama_stack.turns import Turn, TurnCreateRequest, TurnResumeRequest, TurnStatus
+from stint.domain.llama_stack.turns import ToolApproval, Turn, TurnCreateRequest, TurnResumeRequest, TurnStatus
 from stint.domain.schema import now
 from stint.domain.steps import ToolExecutionStep
 from stint.domain.stops import stop_name
@@ -54,12 +55,27 @@ UNKNOWN_CALL = "unknown_call"
 """The code of the error for a result whose call does not wait for one."""
 
 
+class Waits(Enum):
+    """What a call waits for."""
+
+    result = auto()
+    approval = auto()
+    nothing = auto()
+    """There is no such call."""
+
+
+UNKNOWN = Waits.nothing
+
+Answer = ToolResponse | ToolApproval
+"""What a client answers to a call: a result, whose tool has the name in the call, or an approval."""
+
+
 @dataclass(frozen=True, slots=True)
 class AnsweredCall:
-    """The result of a client's tool. The name of the tool is that of its call."""
+    """An answer to a call of a turn."""
 
     turn_id: str
-    response: ToolResponse
+    answer: Answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,23 +131,23 @@ class SessionInput:
         record_owners((await claim(*self.ids, owner=find_owner())).split())
         for turn_id in {each.turn_id for each in answers}:
             known = await self.find_calls(turn_id)
-            for answer in answers:
-                found = known.get(answer.response.call_id, NOT_WAITING)
-                if answer.turn_id == turn_id and found is not None and not is_same(found, answer.response):
-                    raise InvalidRequest(f"Unknown pending tool call: {answer.response.call_id}", code=UNKNOWN_CALL)
+            for answer in [each.answer for each in answers if each.turn_id == turn_id]:
+                if not is_accepted(known.get(answer.call_id, UNKNOWN), answer):
+                    raise InvalidRequest(f"Unknown pending tool call: {answer.call_id}", code=UNKNOWN_CALL)
 
-    async def find_calls(self, turn_id: str) -> dict[str, ToolResponse | None]:
-        """Return the results of a turn's calls by the ids of these, None for those that wait for one.
-
-        Raises NotFound.
-        """
+    async def find_calls(self, turn_id: str) -> dict[str, Answer | Waits]:
+        """Return the answers to a turn's calls by the ids of these, or what they wait for. Raises NotFound."""
         turn = await self.turns.get(self.agent_id, self.session_id, turn_id)
         steps = [step for step in turn.steps if isinstance(step, ToolExecutionStep)]
-        found: dict[str, ToolResponse | None] = {each.call_id: each for step in steps for each in step.tool_responses}
+        found: dict[str, Answer | Waits] = {each.call_id: each for step in steps for each in step.tool_responses}
         if turn.status is TurnStatus.awaiting_input:
-            found |= {call.call_id: None for call in unanswered_calls(turn.steps)}
-            stored = await self.turns.store.call_results.read(self.place_of(turn_id))
-            found |= {each.response.call_id: each.response for each in stored if each.response.call_id in found}
+            approvals = turn.pending_approvals or ()
+            calls = [call.call_id for call in unanswered_calls(turn.steps)]
+            found |= {each: Waits.approval if each in approvals else Waits.result for each in calls}
+            for stored in await self.turns.store.call_results.read(self.place_of(turn_id)):
+                answer = stored.response or stored.approval
+                if answer is not None and answer.call_id in calls:
+                    found[answer.call_id] = answer
         return found
 
     async def accept_results(self, answers: Sequence[AnsweredCall]) -> None:
@@ -140,7 +156,14 @@ class SessionInput:
         creator = caller.to_context() if caller is not None else None
         for answer in answers:
             place = self.place_of(answer.turn_id, record.expires_at)
-            result = CallResult(response=answer.response, accepted_at=now(), creator=creator, end_user=find_end_user())
+            given = answer.answer
+            result = CallResult(
+                response=given if isinstance(given, ToolResponse) else None,
+                approval=given if isinstance(given, ToolApproval) else None,
+                accepted_at=now(),
+                creator=creator,
+                end_user=find_end_user(),
+            )
             await self.turns.store.call_results.put(place, result)
         # After the results: a process that finds this finds them. Before the task: no request is answered without it.
         await self.turns.store.sessions.note_input(*self.ids)
@@ -223,11 +246,13 @@ class SessionInput:
         waiting = {call.call_id for call in unanswered_calls(turn.steps)}
         if turn.status is not TurnStatus.awaiting_input:
             return None
-        answers = [each for each in results if each.response.call_id in waiting]
+        answers = [each for each in results if each.call_id in waiting]
         if len(answers) < len(waiting):
             return None
         newest = max(answers, key=lambda each: each.accepted_at)
-        request = TurnResumeRequest(tool_responses=[each.response for each in answers])
+        approvals = [each.approval for each in answers if each.approval is not None]
+        responses = [each.response for each in answers if each.response is not None]
+        request = TurnResumeRequest(tool_responses=responses, approvals=approvals or None)
         context = RequestContext(deadline, observer=observer)
 
         async def start() -> StartedTurn:
@@ -261,13 +286,13 @@ class SessionInput:
         """Return whether there are results for calls of a turn that it has not stored."""
         waiting = {call.call_id for call in unanswered_calls(turn.steps)}
         results = await self.turns.store.call_results.read(self.place_of(turn.turn_id))
-        return any(each.response.call_id in waiting for each in results)
+        return any(each.call_id in waiting for each in results)
 
 
-NOT_WAITING = ToolResponse(call_id="", tool_name="", content="")
-"""Stands for the result of a call that the turn does not know."""
-
-
-def is_same(stored: ToolResponse, given: ToolResponse) -> bool:
-    """Return whether two results of a call are the same. Stored ones have the names of their tools."""
-    return stored.model_copy(update={"tool_name": given.tool_name}) == given
+def is_accepted(known: Answer | Waits, given: Answer) -> bool:
+    """Return whether a call waits for an answer, or has this one. Stored results have the names of their tools."""
+    if isinstance(known, Waits):
+        return known is (Waits.approval if isinstance(given, ToolApproval) else Waits.result)
+    if isinstance(given, ToolApproval):  # an approved call has the result of its tool by now
+        return isinstance(known, ToolResponse) or known == given
+    return isinstance(known, ToolResponse) and known.model_copy(update={"tool_name": given.tool_name}) == given

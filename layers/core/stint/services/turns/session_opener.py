@@ -24,10 +24,10 @@ from stint.dataclasses import dataclass, field
 from stint.domain.errors import NotFound
 from stint.domain.llama_stack.agents import AgentConfig
 from stint.domain.llama_stack.stored_turns import StoredTurn
+from stint.domain.llama_stack.turns import TurnResumeRequest
 from stint.domain.run_signals import TurnRef
 from stint.domain.schema import now
 from stint.domain.stops import stop_name
-from stint.domain.tools import ToolResponse
 from stint.log_keys import add_log_keys
 from stint.loop.lease_keeper import LeaseKeeper, lease_span
 from stint.loop.transcript import Transcript
@@ -103,12 +103,12 @@ class SessionOpener:
         session_id: str,
         turn_id: str,
         deadline: float,
-        responses: Sequence[ToolResponse] | None = None,
+        request: TurnResumeRequest | None = None,
         without: str = "",
     ) -> OpenSession:
         """Acquire the lease, and concurrently read the agent, and the history unless this process remembers it.
 
-        With `responses`, the turn is to be resumed with these. The model does not see the failed turn `without`, which
+        With a `request`, the turn is to be resumed by it. The model does not see the failed turn `without`, which
         this one repeats.
 
         Raises:
@@ -118,7 +118,7 @@ class SessionOpener:
             RateLimitExceeded, QuotaExceeded: a budget is used up.
             Stopped: the session, the turn, the caller's key or the tenant was stopped.
         """
-        resume = responses is not None
+        resume = request is not None
         asked, span = asyncio.get_running_loop().time(), lease_span(self.lease_seconds, deadline)
         known = self.transcripts.get((self.tenant, agent_id, session_id))
         reading = asyncio.ensure_future(self.agents.config(agent_id))
@@ -143,7 +143,7 @@ class SessionOpener:
             turn = TurnRef(agent_id, session_id, lease.turn_id)
             receive_signals(turn)
             describe_run(RunDescription(turn, found.model, find_labels()))
-            past = await self.reconcile(lease, known or SessionTranscript.of(value_of(history)), responses)
+            past = await self.reconcile(lease, known or SessionTranscript.of(value_of(history)), request)
             return OpenSession(
                 self.store, found, keeper, past, transcript=self.view(past, resume=resume, without=without)
             )
@@ -169,22 +169,22 @@ class SessionOpener:
         return await self.agents.registry.route(config.model)
 
     async def reconcile(
-        self, lease: SessionLease, known: SessionTranscript, responses: Sequence[ToolResponse] | None = None
+        self, lease: SessionLease, known: SessionTranscript, request: TurnResumeRequest | None = None
     ) -> SessionTranscript:
-        """Make the transcript complete, and seal turns whose process died, except one that `responses` resume again.
+        """Make the transcript complete, and seal turns whose process died, except one that a `request` resumes again.
 
         It is current if it ends with the turn in a lease that its holder has released. Otherwise the turns from its
         last one on are read. With the lease acquired no other turn can run, so a turn that looks running has lost its
         process.
         """
         over = lease.taken_over_turn
-        resumed = responses is not None and over == lease.turn_id
+        resumed = request is not None and over == lease.turn_id
         if over is not None and not resumed:
             await self.seal(lease, over)  # before the read, which then has its ending
         past = known
         if over is not None or known.end != lease.last:
             past = await self.refresh_transcript(lease, known)
-        again = past.last is not None and stored_answer(past.last, responses or ()) is not None
+        again = request is not None and past.last is not None and stored_answer(past.last, request) is not None
         if not again and (resumed or past.is_running):
             await self.seal(lease, lease.turn_id if resumed else past.turn_id)
             past = await self.refresh_transcript(lease, known)

@@ -38,13 +38,11 @@ from stint.services.turns.session_transcript import SessionTranscript
 from stint.services.turns.turns import Turns
 from stint.store.parallel import value_of
 from stint.tools.masking import secrets_in
-from stint.tools.port import CallerSession, ProviderData
+from stint.tools.port import BUILT_IN, CallerSession, ProviderData
 from stint.tools.redaction import secrets_of_caller
 
 if TYPE_CHECKING:
     from stint.models.port import ChatModel
-
-BUILT_IN = "builtin::"
 
 NOT_INFERENCE = "Step {step_id} is a {step_type} step. Only an inference step has an input of the model."
 
@@ -155,9 +153,12 @@ class StepInputs:
 
 
 def secrets_of_groups(config: AgentConfig, overrides: TurnOverrides) -> set[str]:
-    """Return the credentials in the args of the toolgroups of an agent and a turn."""
+    """Return the credentials in the args of the toolgroups of an agent and a turn.
+
+    Encrypted ones are known after the tools are listed.
+    """
     groups = [each for each in (*config.toolgroups, *overrides.toolgroups) if not isinstance(each, str)]
-    return {secret for group in groups for secret in secrets_in(group.args)}
+    return {secret for group in groups if not group.sealed for secret in secrets_in(group.args)}
 
 
 NO_LOG = cast("Log", None)

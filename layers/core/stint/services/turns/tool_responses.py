@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from stint.dataclasses import dataclass, field
 from stint.domain.content import Content
 from stint.domain.errors import Conflict, InvalidRequest
+from stint.domain.llama_stack.turns import ToolApproval
 from stint.domain.messages import InputMessage
 from stint.domain.steps import ShieldCallStep, ToolExecutionStep
 from stint.domain.tools import ToolCall, ToolResponse, ToolResponseMessage
@@ -30,6 +31,18 @@ REPLACED = "replaced"
 
 MOST_RESPONSES = 128
 """Maximum calls that a client parses from one answer, as many as OpenAI's maximum of tools."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClientAnswer:
+    """The answers of a client to a turn. `step` has its results, and those of denied calls; None if there are none.
+
+    `approvals` are None if no call waited for one. The `approved` calls run next.
+    """
+
+    step: ToolExecutionStep | None
+    approvals: list[ToolApproval] | None = None
+    approved: Sequence[ToolCall] = ()
 
 
 def match_responses(calls: list[ToolCall], responses: list[ToolResponse]) -> list[ToolResponse]:

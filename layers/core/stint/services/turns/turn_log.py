@@ -17,7 +17,7 @@ The lease remembers where the history ends, so that the next turn need not read 
 knows where that is, so the lease forgets it before, and gets it back only after a success.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
 from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING
@@ -44,6 +44,7 @@ from stint.store.store import Store
 from stint.store.turns import TurnStore
 
 if TYPE_CHECKING:
+    from stint.services.turns.tool_responses import ClientAnswer
     from stint.store.keys import PartialPlace
     from stint.store.waiting_line import WaitingLine
 
@@ -53,7 +54,7 @@ class TurnLog:
     """Writes a turn under the lease of its session, and keeps in `turn` what is stored.
 
     `make_line` makes the line of messages that wait for a session. `recorder` records the turn's end after that is
-    stored. `running` is the step that is streamed.
+    stored. `running` is the step that is streamed. `approvals` has the names of the tools whose calls need one.
     """
 
     store: TurnStore
@@ -62,6 +63,7 @@ class TurnLog:
     make_line: "Callable[[str, str, str], WaitingLine]"
     recorder: SessionRecorder | None = None
     running: RunningStep = field(default_factory=RunningStep)
+    approvals: Set[str] = frozenset()
 
     async def put_header(self) -> None:
         """Write the first record of a new turn.
@@ -93,12 +95,17 @@ class TurnLog:
             record.unfinished = self.running.whole()
         if ending is not None and ending.status is RunStatus.awaiting_input:
             # Before the pause: if the process dies in between, the turn fails, and nobody reads the calls.
-            await self.put_pending(step, ending)
+            record.unapproved = await self.put_pending(step, ending)
         if ending is not None:
             ending.consumption = read_meter(ENDING_UNITS)
         await self.write(record)
         if ending is not None:
             await self.end()
+
+    async def append_answer(self, answer: "ClientAnswer", /) -> None:
+        """Store what a client has sent to resume the turn. Raises Interrupted as `append`."""
+        self.keeper.check()
+        await self.write(TurnRecord(step=answer.step, approvals=answer.approvals))
 
     async def append_compaction(self, step: MemoryRetrievalStep, compaction: CompactedHistory, /) -> None:
         """Store a compaction with the step that shows it. Raises Interrupted as `append`."""
@@ -186,11 +193,15 @@ class TurnLog:
         body = content.encode() if isinstance(content, str) else StoredResult(content=content).to_json()
         return await self.store.put_body(self.keeper.lease, body)
 
-    async def put_pending(self, step: Step | None, pause: RunOutcome) -> None:
-        """Store the calls that wait for the client, before the pause becomes visible."""
+    async def put_pending(self, step: Step | None, pause: RunOutcome) -> list[str] | None:
+        """Store the calls that wait for the client, before the pause becomes visible.
+
+        The ids of those that wait for approval are returned, None if there are none.
+        """
         steps = [*self.turn.steps, *([step] if step else [])]
         pending = calls_of_pause(self.turn.header.turn_id, steps, pause)
         await self.store.put_pending(self.keeper.lease, pending)
+        return [call.call_id for call in pending.tool_calls if call.tool_name in self.approvals] or None
 
     def mark_last(self) -> None:
         """Record that the session's history ends here."""

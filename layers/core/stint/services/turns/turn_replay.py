@@ -57,6 +57,8 @@ class TurnReplay:
 
     def _record_events(self, record: TurnRecord) -> Iterator[Event]:
         resumes = self.stored.ending is not None
+        if resumes:  # what follows checks the client's input
+            self._steps.after_answer = False
         self.stored.records.append(record)
         if record.step is not None and resumes:  # the client's results, which are announced as a whole
             yield StepComplete(step_type=record.step.step_type, step_id=record.step.step_id, step_details=record.step)

@@ -21,7 +21,7 @@ them, because most need neither.
 docs/decisions.md, entry 46, has the reasons.
 """
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar, TypeAlias, TypeVar
@@ -32,7 +32,6 @@ from stint.domain.errors import Conflict, DeadlineExceeded, InvalidRequest, NotF
 from stint.domain.llama_stack.events import NumberedEvent
 from stint.domain.llama_stack.turns import TurnCreateRequest, TurnResumeRequest
 from stint.domain.tasks import SendTask
-from stint.domain.tools import ToolResponse
 from stint.domain.when_busy import WhenBusy
 from stint.lazy import Lazy, lazy
 from stint.services.runs.run_handle import RequestContext, WaitingRun
@@ -228,26 +227,26 @@ class TurnRequests:
         self, agent_id: str, session_id: str, turn_id: str, request: TurnResumeRequest, context: RequestContext
     ) -> TurnHandle:
         """Resume a turn, or follow it from the resume of an earlier attempt on. Raises as `resume`."""
-        ids, responses, deadline = (agent_id, session_id, turn_id), request.tool_responses, context.deadline
+        ids, deadline = (agent_id, session_id, turn_id), context.deadline
         if context.attempt.follows:
-            found = await self.find_resume(*ids, responses, deadline)
+            found = await self.find_resume(*ids, request, deadline)
             if found is None:
                 raise EarlierRunUnavailable
             return found
         try:
             run = await self.turns.resume(*ids, request, context)
         except (Conflict, InvalidRequest):
-            found = await self.find_resume(*ids, responses, deadline)
+            found = await self.find_resume(*ids, request, deadline)
             if found is None:
                 raise
             return found
         return StartedTurn(self.turns, run, context.observer)
 
     async def find_resume(
-        self, agent_id: str, session_id: str, turn_id: str, responses: Sequence[ToolResponse], deadline: float
+        self, agent_id: str, session_id: str, turn_id: str, request: TurnResumeRequest, deadline: float
     ) -> TurnHandle | None:
-        """Return a turn from the resume on that stored exactly these responses, if there is one."""
-        events = await self.retries.find_resume(agent_id, session_id, turn_id, responses, deadline=deadline)
+        """Return a turn from the resume on that stored exactly the answers of a request, if there is one."""
+        events = await self.retries.find_resume(agent_id, session_id, turn_id, request, deadline=deadline)
         return None if events is None else FollowedTurn(events)
 
     async def follow(self, agent_id: str, session_id: str, turn_id: str, after: int, deadline: float) -> TurnHandle:

@@ -18,7 +18,7 @@ sign of life: after the first byte it could not be run again.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator
 from contextlib import aclosing, suppress
 from typing import TYPE_CHECKING
 
@@ -27,9 +27,8 @@ from stint.dataclasses import dataclass, replace
 from stint.domain.errors import RETRYABLE_CODES, DeadlineExceeded, NotFound
 from stint.domain.llama_stack.events import NumberedEvent, TurnAwaitingInput, TurnComplete, TurnFailed
 from stint.domain.llama_stack.stored_turns import StoredTurn
+from stint.domain.llama_stack.turns import TurnResumeRequest
 from stint.domain.run_outcome import RunStatus
-from stint.domain.steps import ToolExecutionStep
-from stint.domain.tools import ToolResponse
 from stint.services.agents.interrupted import mark_interrupted, runs
 from stint.services.runs.polling_pauses import PollingPauses
 from stint.services.turns.resume import is_answer
@@ -202,24 +201,24 @@ class TurnRetries:
         return until_ending(await self.tail.follow(agent_id, session_id, turn_id, after, deadline=deadline))
 
     async def find_resume(
-        self, agent_id: str, session_id: str, turn_id: str, responses: Sequence[ToolResponse], deadline: float
+        self, agent_id: str, session_id: str, turn_id: str, request: TurnResumeRequest, deadline: float
     ) -> AsyncGenerator[NumberedEvent, None] | None:
-        """Return the events of the resume that stored exactly these tool responses, up to the next ending or pause.
+        """Return the events of the resume that stored exactly the answers of a request, up to the next ending or pause.
 
         None if no resume stored them, or there is no such turn. A resume that has begun is waited for.
         """
         with suppress(NotFound):
-            return await self.follow_resume(agent_id, session_id, turn_id, responses, deadline=deadline)
+            return await self.follow_resume(agent_id, session_id, turn_id, request, deadline=deadline)
         return None
 
     async def follow_resume(
-        self, agent_id: str, session_id: str, turn_id: str, responses: Sequence[ToolResponse], deadline: float
+        self, agent_id: str, session_id: str, turn_id: str, request: TurnResumeRequest, deadline: float
     ) -> AsyncGenerator[NumberedEvent, None] | None:
         """Return the events as `find_resume`. Raises NotFound."""
         pauses = PollingPauses(asyncio.get_running_loop().time() + HEADER_SECONDS)
         while True:
             turn = await self.tail.read(agent_id, session_id, turn_id)
-            place = find_resume(turn, responses)
+            place = find_resume(turn, request)
             if place is not None:
                 before = count_events(StoredTurn(turn.header, turn.records[:place]))
                 return until_ending(
@@ -234,14 +233,13 @@ class TurnRetries:
                 return None
 
 
-def find_resume(turn: StoredTurn, responses: Sequence[ToolResponse]) -> int | None:
-    """Return the index of the record by which a resume stored exactly these responses, the latest one."""
+def find_resume(turn: StoredTurn, request: TurnResumeRequest) -> int | None:
+    """Return the index of the record by which a resume stored exactly the answers of a request, the latest one."""
     ended, found = False, None
     for place, record in enumerate(turn.records):
         if record.fence:
             continue
-        step = record.step if ended else None
-        if isinstance(step, ToolExecutionStep) and is_answer(step.tool_responses, responses):
+        if ended and is_answer(record, request):
             found = place
         ended = record.ending is not None
     return found

@@ -19,6 +19,7 @@ from stint.domain.run_events import RunEnded, StepComplete
 from stint.domain.run_outcome import ErrorInfo, RunOutcome, RunStatus
 from stint.domain.schema import now
 from stint.loop.run import Run
+from stint.loop.toolbox import Toolbox
 from stint.services.turns.session_opener import OpenSession
 from stint.services.turns.turn_log import TurnLog
 
@@ -41,12 +42,14 @@ READ_SECONDS = 2.0
 class TurnRun:
     """A started turn. Its start event is the first one, and the loop's events follow.
 
+    A turn that is resumed with approvals alone has no `announcement`.
+
     `used` is the usage of a resumed turn before the pause; `error` is the turn's error.
     """
 
     run: Run
     log: TurnLog
-    announcement: TurnStart | StepComplete
+    announcement: TurnStart | StepComplete | None
     used: Usage | None = None
     error: StintError | None = None
 
@@ -61,7 +64,7 @@ class TurnRun:
             return 0
         from stint.services.turns.turn_replay import count_events  # noqa: PLC0415 - few turns are resumed
 
-        return count_events(self.log.turn) - 1
+        return count_events(self.log.turn) - (self.announcement is not None)
 
 
 def terminal_event(turn: TurnRun, end: RunEnded) -> TerminalEvent:
@@ -78,8 +81,9 @@ def make_header(
     documents: list[DocumentText],
     overrides: TurnOverrides,
     attempt: RequestAttempt,
+    toolbox: Toolbox,
 ) -> TurnHeader:
-    """Return the first record of a turn."""
+    """Return the first record of a turn, which runs with a `toolbox`."""
     lease = session.keeper.lease
     return TurnHeader(
         turn_id=lease.turn_id,
@@ -91,7 +95,14 @@ def make_header(
         fingerprint=attempt.fingerprint,
         retry_count=attempt.retry_count,
         retry_of=attempt.retry_of,
+        servers=list_servers(toolbox) if toolbox.server else None,
     )
+
+
+def list_servers(toolbox: Toolbox) -> dict[str, list[str]] | None:
+    from stint.services.turns.tool_servers import name_servers  # noqa: PLC0415 - many turns have no tools of servers
+
+    return name_servers(toolbox)
 
 
 async def fail_turn(turn: TurnRun, error: StintError) -> TerminalEvent:

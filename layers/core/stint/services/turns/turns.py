@@ -16,6 +16,7 @@ import logging
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing, suppress
 
+from stint.dataclasses import replace
 from stint.documents.document_reader import DocumentReader, images_of
 from stint.domain.errors import Cancelled, Conflict, NotFound, StintError, Unexpected
 from stint.domain.ids import new_id
@@ -24,10 +25,12 @@ from stint.domain.llama_stack.stored_turns import PendingCalls, StoredTurn
 from stint.domain.llama_stack.turns import Turn, TurnCreateRequest, TurnOverrides, TurnResumeRequest
 from stint.domain.run_events import ReasoningEnded, ReasoningProgress, RunEnded, StepComplete
 from stint.domain.run_outcome import RunStatus
-from stint.domain.steps import Step
-from stint.domain.tools import ToolResponse
+from stint.domain.steps import Step, ToolExecutionStep
+from stint.domain.tools import ToolCall
 from stint.loop.agent_loop import run_loop
+from stint.loop.plan import Plan
 from stint.loop.run import Run
+from stint.loop.transcript import Transcript
 from stint.metering import resume_meter
 from stint.run_stop import set_on_disconnect
 from stint.services.agents.agents import Agents
@@ -120,11 +123,11 @@ class Turns:
             plan, documents = await self.documents.read(session, plan, request.documents, deadline)
             checks = ResultChecks(plan.toolbox, session.keeper.lease.turn_id, deadline)
             messages = await checks.check_messages(request.messages, session.transcript)
-            header = make_header(
-                session, messages, documents, await storable(overrides, session.config), attempt=attempt
-            )
+            asks = bool(plan.toolbox.approvals)
+            stored = await storable(overrides, session.config, asks=asks)
+            header = make_header(session, messages, documents, stored, attempt=attempt, toolbox=plan.toolbox)
             await attempt.record_run(header.turn_id)
-            log = self.make_log(session, StoredTurn(header))
+            log = self.make_log(session, StoredTurn(header), plan)
             add_input(session.transcript, header)
             run = Run(header.turn_id, plan, session.transcript, log, deadline, checks=checks.steps)
             run.history_is_full = self.opener.is_full(session.past)
@@ -134,62 +137,67 @@ class Turns:
                 await log.put_header()
         return TurnRun(run, log, TurnStart(turn_id=run.run_id))
 
-    def make_log(self, session: OpenSession, turn: StoredTurn) -> TurnLog:
+    def make_log(self, session: OpenSession, turn: StoredTurn, plan: Plan) -> TurnLog:
         """Return the log of a turn, whose end the process remembers."""
-        make_line = self.store.session_line
-        return TurnLog(self.store.turns, session.keeper, turn, make_line, recorder=self.opener.make_recorder(session))
+        make_line, recorder = self.store.session_line, self.opener.make_recorder(session)
+        log = TurnLog(self.store.turns, session.keeper, turn, make_line, recorder=recorder)
+        log.approvals = plan.toolbox.approvals
+        return log
 
     @metered
     async def resume(
         self, agent_id: str, session_id: str, turn_id: str, request: TurnResumeRequest, context: RequestContext
     ) -> TurnRun:
-        """Store tool responses. When this returns, they are stored and the model call has started.
+        """Store tool responses and approvals. When this returns, they are stored and the model call has started.
 
-        A waiting turn accepts the responses to its calls. A completed one accepts responses to calls that the client
-        parsed from its output message, with new ids. A turn that stopped right after it had stored the same responses
-        continues from there.
+        A waiting turn accepts the answers to its calls, of which the approved ones run before the model call. A
+        completed one accepts responses to calls that the client parsed from its output message, with new ids. A turn
+        that stopped right after it had stored the same answers, none of which approves a call, continues from there.
 
         Raises:
             NotFound: there is no such agent, session or turn.
-            Conflict: the turn accepts no responses, a call's id is in use, or another turn runs in the session.
-            InvalidRequest: the responses do not match the calls. Nothing is changed.
+            Conflict: the turn accepts no answers, a call's id is in use, or another turn runs in the session.
+            InvalidRequest: the answers do not match the calls. Nothing is changed.
             Forbidden: the session belongs to another end user, or the caller may not use the model.
             RateLimitExceeded, QuotaExceeded: a budget is used up.
             Stopped: the session, the turn, the caller's key or the tenant was stopped.
         """
         set_on_disconnect(request.on_disconnect)
         await self.reader.check_images(images_of("tool_responses", [each.content for each in request.tool_responses]))
-        responses, deadline = request.tool_responses, context.deadline
+        deadline = context.deadline
         turn_id = (await self.store.turns.find_imported(self.tenant, agent_id, session_id, {turn_id}))[turn_id]
-        session, turn, noted = await self.open_last(agent_id, session_id, turn_id, responses, deadline=deadline)
+        session, turn, noted = await self.open_last(agent_id, session_id, turn_id, request, deadline=deadline)
         async with session.keeper.released_on_error():
-            stored = stored_answer(turn, responses)
+            stored = stored_answer(turn, request)
             resume_meter(turn.consumption)
             completed = turn.status is RunStatus.completed
             calls = await self.opener.read_calls(session) if completed else frozenset[str]()
-            step = stored or answer_turn(turn, calls, noted, responses)
-            log = self.make_log(session, turn)
+            answer = stored or answer_turn(turn, calls, noted, request)
             overrides = kept_overrides(turn)
             plan = await self.planner.plan(session.config, overrides, context.provider_data, session.caller)
+            log = self.make_log(session, turn, plan)
             checks = ResultChecks(plan.toolbox, turn_id, deadline)
-            if stored is None:
-                step = await checks.check_step(step)
-                session.transcript.add_step(step)
-            run = resumed_run(turn, step, plan, session.transcript, log=log, deadline=deadline, checks=checks.steps)
+            if stored is None and (given := answer.step) is not None:
+                checked = await checks.check_step(given)
+                answer = replace(answer, step=checked)
+                session.transcript.add_step(checked)
+            transcript = session.transcript
+            if answer.approved:
+                plan, transcript = approve(plan, transcript, answer.approved)
+            run = resumed_run(turn, answer, plan, transcript, log=log, deadline=deadline, checks=checks.steps)
             async with run.opened():
                 if stored is None:
-                    await log.append(step)
+                    await log.append_answer(answer)
         if not completed:  # after the results are stored: until then, a repeated request needs the calls
             await forget_calls(self.store, log.keeper.lease, turn_id)
-        announcement = StepComplete(step_type=step.step_type, step_id=step.step_id, step_details=step)
-        return TurnRun(run, log, announcement, used=run.usage)
+        return TurnRun(run, log, announce(answer.step), used=run.usage)
 
     async def open_last(
-        self, agent_id: str, session_id: str, turn_id: str, responses: Sequence[ToolResponse], deadline: float
+        self, agent_id: str, session_id: str, turn_id: str, request: TurnResumeRequest, deadline: float
     ) -> tuple[OpenSession, StoredTurn, PendingCalls | None]:
         """Open a session for its last, resumable turn, and return it with the turn's waiting calls."""
         opened, noted, _ = await asyncio.gather(
-            self.opener.open_session(agent_id, session_id, turn_id, deadline, responses),
+            self.opener.open_session(agent_id, session_id, turn_id, deadline, request),
             self.store.turns.get_pending(self.tenant, agent_id, session_id, turn_id),
             self.planner.prepare(),
             return_exceptions=True,
@@ -199,7 +207,7 @@ class Turns:
         session = value_of(opened)
         async with session.keeper.released_on_error():
             last = session.last
-            if last is None or last.header.turn_id != turn_id or not is_resumable(last, responses):
+            if last is None or last.header.turn_id != turn_id or not is_resumable(last, request):
                 raise not_waiting(await self.get(agent_id, session_id, turn_id))
             return session, StoredTurn(last.header, [*last.records], last.size, last.skipped), value_of(noted)
 
@@ -213,7 +221,8 @@ class Turns:
         try:
             with suppress(Cancelled):
                 await turn.run.wait_until_accepted()
-            yield turn.announcement
+            if turn.announcement is not None:
+                yield turn.announcement
             async with aclosing(run_loop(turn.run)) as events:
                 async for event in events:
                     writer.add_event(event)
@@ -264,3 +273,17 @@ class Turns:
         if found is None:
             raise NotFound("Step", step_id)
         return found
+
+
+def approve(plan: Plan, transcript: Transcript, calls: Sequence[ToolCall]) -> tuple[Plan, Transcript]:
+    """Return the plan and the messages of a run that begins with approved calls."""
+    from stint.services.turns.approvals import HeldTranscript, approve_calls  # noqa: PLC0415 - few turns ask
+
+    return approve_calls(plan, calls), HeldTranscript(transcript, {call.call_id for call in calls})
+
+
+def announce(step: ToolExecutionStep | None) -> StepComplete | None:
+    """Return the event of the step with a client's results, if there is one."""
+    if step is None:
+        return None
+    return StepComplete(step_type=step.step_type, step_id=step.step_id, step_details=step)

@@ -34,6 +34,7 @@ from stint.openai_agents.schemas.sessions import (
     SessionUpdateParams,
     ToolResultEvent,
 )
+from stint.openai_agents.schemas.tools import AnyTool, SessionMcpTool
 from stint.openai_agents.session_reader import SessionReader, SessionView
 from stint.services.agents.agents import Agents
 from stint.services.agents.endpoints import check_endpoints
@@ -45,6 +46,11 @@ from stint.services.turns.session_input import UNKNOWN_CALL, AnsweredCall, Sessi
 
 if TYPE_CHECKING:  # few sessions have vaults
     from stint.services.vaults.vaults import Vaults
+
+NO_KEY = (
+    "The authorization of an MCP server needs a KMS key, because it is not stored in clear. Ask the operator to set "
+    "the parameter CredentialsKeyArn of the stack."
+)
 
 FAILED = "error"
 """Key of the metadata of a result without success, whose content is the error."""
@@ -74,6 +80,7 @@ class AgentSessions:
 
     async def create_session(self, params: SessionCreateParams, session_id: str) -> str:
         """Create a session, and return the ids of its agent and of itself, joined by a colon."""
+        self.require_key(params.agent.tools if params.agent else None)
         if params.vault_ids:
             await self.get_vaults().check_use(params.vault_ids)
         if params.agent_id is None:
@@ -91,6 +98,11 @@ class AgentSessions:
         await create(metadata=params.metadata, override=override, vault_ids=params.vault_ids)
         return f"{params.agent_id}:{session_id}"
 
+    def require_key(self, tools: Sequence[AnyTool] | None) -> None:
+        """Refuse the authorization of an MCP server if it could not be encrypted. Raises InvalidRequest."""
+        if self.agents.credentials.cipher is None and any(map(has_authorization, tools or ())):
+            raise InvalidRequest(NO_KEY, code="credentials_key_missing", param="agent.tools")
+
     async def find_created(self, session_id: str) -> str:
         """Return the ids of a session that an earlier attempt created. Raises NotFound."""
         agent_id = await self.reader.find_agent(session_id)
@@ -98,13 +110,14 @@ class AgentSessions:
         return f"{agent_id}:{session_id}"
 
     async def update(self, session_id: str, params: SessionUpdateParams) -> SessionView:
-        """Change a session for its later turns, and return it. Raises NotFound, and StintError as `Agents.check`."""
+        """Change a session for its later turns, and return it. Raises NotFound, and StintError as `Agents.prepare`."""
         view = await self.reader.open(session_id)
         given, config = params.model_fields_set, view.config
         if "agent" in given and params.agent is not None:
+            self.require_key(params.agent.tools)
             config = update_session_config(config, params.agent)
             await check_endpoints(config.toolgroups, self.tools)
-            await self.agents.check(config)
+            config, _ = await self.agents.prepare(config)
         metadata = (params.metadata or {}) if "metadata" in given else view.metadata
         settings = SessionSettings(agent=config, metadata=metadata, vault_ids=[*view.vault_ids], updated_at=now())
         store, ids = self.reader.store.sessions, (self.reader.tenant, view.agent_id, session_id)
@@ -146,6 +159,10 @@ class AgentSessions:
             await session.accept_message(to_request(messages), context)
         if any(isinstance(event, CancelEvent) for event in events):
             await session.cancel()
+
+
+def has_authorization(tool: AnyTool) -> bool:
+    return isinstance(tool, SessionMcpTool) and tool.transport.authorization is not None
 
 
 def replace_config(_saved: AgentConfig, *, config: AgentConfig) -> AgentConfig:

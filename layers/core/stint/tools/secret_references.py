@@ -145,14 +145,16 @@ class ResolvedProvider:
     async def list_tools(self, toolgroup: Toolgroup, provider_data: dict[str, Any], /) -> list[ToolSignature]:
         """List a toolgroup's tools; see the port."""
         if toolgroup.vaults is not None:
-            return await self.find_vaults().run(toolgroup, lambda bound: self.list_tools(bound, provider_data))
+            decrypted = await self.decrypt(toolgroup)  # its address and its authorization decide
+            return await self.find_vaults().run(decrypted, lambda bound: self.list_tools(bound, provider_data))
         resolved = await (self.resolve if toolgroup.mcp_endpoint else self.decrypt)(toolgroup)
         return await self.provider.list_tools(resolved, provider_data)
 
     async def invoke(self, toolgroup: Toolgroup, invocation: Invocation, /) -> ToolOutcome:
         """Run a tool; see the port."""
         if toolgroup.vaults is not None:
-            return await self.find_vaults().run(toolgroup, lambda bound: self.invoke(bound, invocation))
+            decrypted = await self.decrypt(toolgroup)
+            return await self.find_vaults().run(decrypted, lambda bound: self.invoke(bound, invocation))
         try:
             resolved = await self.resolve(toolgroup)
         except StintError as error:

@@ -31,8 +31,8 @@ INDENTATION = re.compile(rb"\n *")
 PLAIN = re.compile(r"[A-Za-z0-9._:/@+-]+")
 """Ids that mean themselves in JSON and in a command of a shell."""
 
-IN_FOLDERS = ("stint.openai_agents.routes.sessions", "stint.openai_agents.routes.vaults")
-"""Modules with routes of this API in a folder of their own. The folder imports this package, so they have names only."""
+IN_FOLDERS = tuple(f"stint.openai_agents.routes.{name}" for name in ("sessions", "vaults"))
+"""Modules with routes of this API in a folder of their own, which imports this package, so they have names only."""
 
 router = APIRouter(prefix="/v1", tags=["Registry"], route_class=LazyRoute)
 OPENAI = (

@@ -25,7 +25,9 @@ async def seal_servers(config: AgentConfig, credentials: EncryptedCredentials) -
 
 
 async def seal_server(group: AgentToolGroupWithArgs, credentials: EncryptedCredentials) -> AgentToolGroupWithArgs:
-    """Return an MCP server with encrypted credentials, if it has any."""
+    """Return an MCP server with encrypted credentials, if it has any. Those of a stored server are already."""
+    if group.sealed:
+        return group
     server = read_server(group.args)
     encrypted = await credentials.encrypt(as_port(define_server(server, group.args)))
     if not encrypted.sealed:

@@ -21,7 +21,7 @@ from stint.domain.llama_stack.sessions import SessionSettings
 from stint.domain.llama_stack.turns import ToolApproval, TurnCreateRequest
 from stint.domain.messages import UserMessage
 from stint.domain.schema import now
-from stint.domain.tools import ToolResponse
+from stint.domain.tools import AgentToolGroupWithArgs, ToolResponse
 from stint.openai_agents.agents import to_session_config, update_session_config
 from stint.openai_agents.contents import to_content, to_messages
 from stint.openai_agents.schemas.contents import AgentInputMessage
@@ -34,7 +34,6 @@ from stint.openai_agents.schemas.sessions import (
     SessionUpdateParams,
     ToolResultEvent,
 )
-from stint.openai_agents.schemas.tools import AnyTool, SessionMcpTool
 from stint.openai_agents.session_reader import SessionReader, SessionView
 from stint.services.agents.agents import Agents
 from stint.services.agents.endpoints import check_endpoints
@@ -46,11 +45,6 @@ from stint.services.turns.session_input import UNKNOWN_CALL, AnsweredCall, Sessi
 
 if TYPE_CHECKING:  # few sessions have vaults
     from stint.services.vaults.vaults import Vaults
-
-NO_KEY = (
-    "The authorization of an MCP server needs a KMS key, because it is not stored in clear. Ask the operator to set "
-    "the parameter CredentialsKeyArn of the stack."
-)
 
 FAILED = "error"
 """Key of the metadata of a result without success, whose content is the error."""
@@ -80,28 +74,38 @@ class AgentSessions:
 
     async def create_session(self, params: SessionCreateParams, session_id: str) -> str:
         """Create a session, and return the ids of its agent and of itself, joined by a colon."""
-        self.require_key(params.agent.tools if params.agent else None)
         if params.vault_ids:
             await self.get_vaults().check_use(params.vault_ids)
         if params.agent_id is None:
             config = to_session_config(None, params.agent)
-            await check_endpoints(config.toolgroups, self.tools)
+            await self.check_tools(config)
             create_both = self.sessions.create_with_agent
             return f"{await create_both(config, session_id, params.metadata, params.vault_ids)}:{session_id}"
         override: OverrideConfig | None = None
         if params.agent is not None and params.agent.model_fields_set:
             saved, _ = await self.agents.config_of_new_session(params.agent_id)
             config = to_session_config(saved, params.agent)
-            await check_endpoints(config.toolgroups, self.tools)
+            await self.check_tools(config)
             override = partial(replace_config, config=config)
         create = partial(self.sessions.create, params.agent_id, "", session_id=session_id)
         await create(metadata=params.metadata, override=override, vault_ids=params.vault_ids)
         return f"{params.agent_id}:{session_id}"
 
-    def require_key(self, tools: Sequence[AnyTool] | None) -> None:
-        """Refuse the authorization of an MCP server if it could not be encrypted. Raises InvalidRequest."""
-        if self.agents.credentials.cipher is None and any(map(has_authorization, tools or ())):
-            raise InvalidRequest(NO_KEY, code="credentials_key_missing", param="agent.tools")
+    async def check_tools(self, config: AgentConfig) -> None:
+        """Check the MCP servers of a session's agent. Raises InvalidRequest.
+
+        Their credentials are never stored in clear, so a stack without a key for them accepts none.
+        """
+        await check_endpoints(config.toolgroups, self.tools)
+        groups = [group for group in config.toolgroups if isinstance(group, AgentToolGroupWithArgs)]
+        named = any(group.args.get("authorization") and not group.sealed for group in groups)
+        if named and self.agents.credentials.cipher is None:
+            raise InvalidRequest(
+                "The authorization of an MCP server is stored encrypted, and this stack has no key for that. Ask the "
+                "operator to set the parameter CredentialsKeyArn, or register the server as a toolgroup.",
+                code="credentials_key_missing",
+                param="agent.tools",
+            )
 
     async def find_created(self, session_id: str) -> str:
         """Return the ids of a session that an earlier attempt created. Raises NotFound."""
@@ -114,10 +118,9 @@ class AgentSessions:
         view = await self.reader.open(session_id)
         given, config = params.model_fields_set, view.config
         if "agent" in given and params.agent is not None:
-            self.require_key(params.agent.tools)
             config = update_session_config(config, params.agent)
-            await check_endpoints(config.toolgroups, self.tools)
-            config, _ = await self.agents.prepare(config)
+            await self.check_tools(config)
+            config = await self.agents.prepare(config)
         metadata = (params.metadata or {}) if "metadata" in given else view.metadata
         settings = SessionSettings(agent=config, metadata=metadata, vault_ids=[*view.vault_ids], updated_at=now())
         store, ids = self.reader.store.sessions, (self.reader.tenant, view.agent_id, session_id)
@@ -159,10 +162,6 @@ class AgentSessions:
             await session.accept_message(to_request(messages), context)
         if any(isinstance(event, CancelEvent) for event in events):
             await session.cancel()
-
-
-def has_authorization(tool: AnyTool) -> bool:
-    return isinstance(tool, SessionMcpTool) and tool.transport.authorization is not None
 
 
 def replace_config(_saved: AgentConfig, *, config: AgentConfig) -> AgentConfig:

@@ -72,7 +72,7 @@ class KmsCipher:
         return BotoCoreError, ClientError
 
     def _unavailable(self, what: str, error: Exception) -> StoreUnavailable:
-        response = getattr(error, "response", None) or {}  # some errors of botocore have one that is None
+        response = getattr(error, "response", None) or {}  # an error of the connection has None
         reason = response.get("Error", {}).get("Code") or type(error).__name__
         return StoreUnavailable(
             f"The credentials could not be {what} with the KMS key {self.key_arn.rpartition('/')[2]!r} ({reason}). "

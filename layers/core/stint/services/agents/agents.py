@@ -73,15 +73,15 @@ class Agents:
             StoreUnavailable: the credentials of an MCP server cannot be encrypted.
             Forbidden: the caller may not use the agent's model.
         """
-        config, size = await self.prepare(config)
-        agent = Agent(agent_id=agent_id or new_id(), agent_config=config, created_at=now())
-        if size > MAX_ITEM // 2:  # it may be stored as an object before its records
+        stored = await self.prepare(config)
+        agent = Agent(agent_id=agent_id or new_id(), agent_config=stored, created_at=now())
+        if carried_size(stored.model_dump_json()) > MAX_ITEM // 2:  # it may be stored as an object before its records
             await self.deletions.send(DeletionTask(tenant=self.tenant, agent_id=agent.agent_id).before_creation())
         await self.store.create(self.tenant, agent, expires_at)
         return agent.agent_id
 
-    async def prepare(self, config: AgentConfig) -> tuple[AgentConfig, int]:
-        """Return a new configuration as it is stored, and its bytes in a response. Raises as `create`."""
+    async def prepare(self, config: AgentConfig) -> AgentConfig:
+        """Check a new configuration, and return it as it is stored, with encrypted credentials. Raises as `create`."""
         refuse_masked_args(config.toolgroups, "agent_config.toolgroups")
         # Also checked by each turn. Here the caller learns it at once.
         await self.require_model(config.model)
@@ -92,7 +92,7 @@ class Agents:
         size = carried_size(config.model_dump_json())
         if size > MAX_BYTES:
             raise TooLarge(f"The agent_config has {size} bytes; at most {MAX_BYTES} are allowed.", param="agent_config")
-        return config, size
+        return config
 
     async def change(self, agent_id: str, change: Callable[[AgentConfig], AgentConfig]) -> Agent:
         """Change the configuration that new sessions of an agent get, and return the agent with masked credentials.
@@ -105,7 +105,7 @@ class Agents:
         """
         while True:
             found, entry = await self.store.get_latest(self.tenant, agent_id)
-            config, _ = await self.prepare(change(found.agent_config))
+            config = await self.prepare(change(found.agent_config))
             changed = found.model_copy(update={"agent_config": config, "updated_at": now()})
             if await self.store.change(self.tenant, changed, entry.updated_at):
                 return await asyncio.to_thread(masked_agent, changed)

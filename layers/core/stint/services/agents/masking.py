@@ -40,9 +40,11 @@ def masked_toolgroups(toolgroups: Sequence[AgentToolGroup]) -> list[AgentToolGro
 
 
 def refuse_masked_args(toolgroups: Sequence[AgentToolGroup], param: str) -> None:
-    """Refuse args that were copied from a response, whose credentials are masked. Raises InvalidRequest."""
+    """Refuse args that were copied from a response, whose credentials are masked. Raises InvalidRequest.
+
+    Those of a stored configuration have masks in place of the encrypted credentials.
+    """
     for index, group in enumerate(toolgroups):
-        # Encrypted credentials have masks in their places.
         if isinstance(group, AgentToolGroupWithArgs) and not group.sealed:
             refuse_masked(group.args, f"{param}[{index}].args")
 

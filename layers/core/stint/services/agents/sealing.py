@@ -25,7 +25,7 @@ async def seal_servers(config: AgentConfig, credentials: EncryptedCredentials) -
 
 
 async def seal_server(group: AgentToolGroupWithArgs, credentials: EncryptedCredentials) -> AgentToolGroupWithArgs:
-    """Return an MCP server with encrypted credentials, if it has any. Those of a stored server are already."""
+    """Return an MCP server with encrypted credentials, if it has any."""
     if group.sealed:
         return group
     server = read_server(group.args)

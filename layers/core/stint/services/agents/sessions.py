@@ -106,9 +106,8 @@ class Sessions:
             raise Conflict(f"Agent {agent_id} belongs to one session alone. Create another agent.", code="inline_agent")
         settings = None
         if override is not None:
-            config, _ = await self.agents.prepare(override(config))
-            changed = True
-        if changed or metadata or vault_ids:
+            config, changed = await self.agents.prepare(override(config)), True
+        if changed or metadata:
             settings = SessionSettings(
                 agent=config if changed else None,
                 metadata={**(metadata or {})},

@@ -157,7 +157,7 @@ def test_no_secret_is_in_an_answer_a_log_or_a_record(
 
 
 def test_a_stack_without_a_key_stores_no_credentials(server: Served, http: httpx.Client) -> None:
-    inline = tool("https://example.com/mcp")
+    inline = tool("https://93.184.215.14/mcp")
     inline["transport"]["authorization"] = TOKEN
     session = {"environment": NONE, "input": "Hello", "agent": {"model": MODEL}}
     bodies: list[tuple[str, Any]] = [
@@ -183,6 +183,21 @@ def test_a_session_may_use_the_vaults_of_its_end_user_alone(client: OpenAI, http
     for answer in (create(vault.id, **bob), create(vault.id), create(f"vault_{'0' * 32}", **ann), create("x", **ann)):
         assert_error(answer, 400, "vault_not_found")
     assert http.get(f"/v1/vaults/{vault.id}", headers=bob).status_code == 404
+
+
+def test_the_vaults_of_an_end_user_are_exported_and_erased(client: OpenAI, http: httpx.Client) -> None:
+    vault = client.beta.agents.vaults.create(extra_headers={"x-stint-user": "ann"})
+    kept = client.beta.agents.vaults.create()
+    made = client.beta.agents.vaults.credentials.create(vault.id, name="a", auth=bearer("http://127.0.0.1:9/mcp"))
+
+    listed = http.get("/v1/admin/users/ann").json()["data"]
+    exported = http.get("/v1/admin/users/ann/export").text
+    erased = http.delete("/v1/admin/users/ann").json()
+
+    assert listed == [{"kind": "vault", "id": vault.id}]
+    assert (made.id in exported, TOKEN in exported) == (True, False)
+    assert (erased["deleted"], erased["complete"]) == ({"vault": 1}, True)
+    assert [each.id for each in client.beta.agents.vaults.list()] == [kept.id]
 
 
 @pytest.mark.parametrize(

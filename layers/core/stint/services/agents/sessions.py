@@ -107,7 +107,7 @@ class Sessions:
         settings = None
         if override is not None:
             config, changed = await self.agents.prepare(override(config)), True
-        if changed or metadata:
+        if changed or metadata or vault_ids:
             settings = SessionSettings(
                 agent=config if changed else None,
                 metadata={**(metadata or {})},

@@ -50,6 +50,8 @@ from infra.local.tool_functions import TOOLS, tool_functions
 from infra.local.translation import open_routes, translate
 
 TEMPLATE = ROOT / "template.yaml"
+CREDENTIALS_KEY = "STINT_CREDENTIALS_KEY_ARN"
+"""The setting of the key that encrypts credentials. Without it, the engine's own is used."""
 SANDBOX = "Sandbox"
 """The function of the template that other functions may invoke, beside those that are tools."""
 
@@ -126,6 +128,9 @@ async def running_cloud(
         if not isinstance(engine, RunningEngine):
             engine = await stack.enter_async_context(started(Engine(engine, region=region, lock=lock)))
         settings.setdefault("STINT_BEDROCK_REGION", await asyncio.to_thread(shell_region, plan.shell))
+        has_key = any(settings.get(name) for name in (CREDENTIALS_KEY, "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_KMS"))
+        if not has_key:
+            settings[CREDENTIALS_KEY] = await asyncio.to_thread(engine.hold_credentials_key)
         translated, translated_tools = await translating
         models = await checking if checking else ModelReport(settings["STINT_DEFAULT_MODEL"])
         settings["STINT_DEFAULT_MODEL"] = models.default
@@ -143,6 +148,8 @@ async def running_cloud(
         if plan.checks_models and not signs:
             models = replace(models, warnings=(*models.warnings, *warn_of_bedrock(settings)))
         services = service_environment(engine.environment(), base_url(listener), settings, signs=signs)
+        if has_key and "AWS_ENDPOINT_URL_KMS" not in settings:  # a key of AWS, which the engine does not have
+            services.pop("AWS_ENDPOINT_URL_KMS", None)
         tools = tool_functions(plan.tools, translated_tools, region, system.functions)
         environments = [own_environment(function, services, system.functions) for function in system.functions]
         environments += [{**tool.environment, **services} for tool in tools]

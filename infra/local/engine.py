@@ -36,7 +36,9 @@ SERVICES = {
     "events": "EVENTBRIDGE",
     "secretsmanager": "SECRETS_MANAGER",
     "ssm": "SSM",
+    "kms": "KMS",
 }
+KEY_ALIAS = "alias/stint-credentials"
 START_SECONDS = 20.0
 SAVE_INTERVAL_SECONDS = 30.0
 """Seconds between two saves while something changes."""
@@ -63,6 +65,19 @@ class RunningEngine:
         outputs = ("TableName", "KeysTableName", "BucketName", "WorkQueueUrl")
         names = {name: self.outputs[output] for name, output in zip(settings, outputs, strict=True)}
         return self.environment() | names
+
+    def hold_credentials_key(self) -> str:
+        """Return the ARN of the KMS key of registered credentials, which is created once and kept with the state."""
+        kms = self.client("kms")
+        try:
+            for alias in kms.list_aliases()["Aliases"]:
+                if alias["AliasName"] == KEY_ALIAS:
+                    return str(kms.describe_key(KeyId=alias["TargetKeyId"])["KeyMetadata"]["Arn"])
+            created = kms.create_key(Description="Credentials of make run")["KeyMetadata"]
+            kms.create_alias(AliasName=KEY_ALIAS, TargetKeyId=created["KeyId"])
+            return str(created["Arn"])
+        finally:
+            kms.close()
 
     def client(self, service: str) -> Any:
         """Return a client of a service in the engine, which makes a single attempt."""

@@ -110,7 +110,7 @@ def test_a_later_turn_keeps_the_vaults_of_an_updated_session(client: OpenAI, mcp
     saved = client.beta.agents.create(model=MODEL)
     create = client.beta.agents.sessions.create
     events = [*create(environment=NONE, agent_id=saved.id, input="Hello", vault_ids=[vault.id], stream=True)]
-    session_id = events[0].session.id  # type: ignore[union-attr]
+    session_id = events[0].session.id
 
     updated = client.beta.agents.sessions.update(session_id, agent={"tools": [tool(url, required=True)]})
     with client.beta.agents.sessions.stream(session_id, input=ADD) as stream:

@@ -71,6 +71,7 @@ class Stack:
             "STINT_SCRIPTED_WORD_SECONDS": "0",
             "STINT_DEFAULT_MODEL": "scripted/demo",
             "STINT_OPERATOR_TENANT": "operator",
+            "STINT_CREDENTIALS_KEY_ARN": engine.running.hold_credentials_key(),
         }
         variables = engine.running.variables() | defaults | dict(environment)
         self.settings: Settings = read_settings({**os.environ, **variables})

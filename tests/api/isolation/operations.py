@@ -64,6 +64,8 @@ CURSORS = {
     "/v1/files": "file_id",
     "/v1/containers": "container_id",
     "/v1/containers/{container_id}/files": "container_file_id",
+    "/v1/vaults": "vault_id",
+    "/v1/vaults/{vault_id}/credentials": "credential_id",
     "/v1/vector_stores": "vector_store_id",
     "/v1/vector_stores/{vector_store_id}/files": "store_file_id",
     "/v1/vector_stores/{vector_store_id}/files/{file_id}/chunks": "store_chunk_id",

@@ -114,6 +114,7 @@ class WarmProcess:
             "STINT_SANDBOX_FUNCTION": "sandbox",  # the scripted model does not call it
             "STINT_USAGE_SUMS": "true",
             "STINT_ALLOWED_HOSTS": "127.0.0.1",
+            "STINT_CREDENTIALS_KEY_ARN": engine.running.hold_credentials_key(),
             "STINT_SESSION_STREAM_SECONDS": "0.1",
         }
         self.settings: Settings = read_settings({**os.environ, **variables, **(environment or {})})

@@ -170,7 +170,12 @@ async def test_a_cancelled_turn_still_stores_new_tokens(process: VaultFixture, o
     vault = await process.create_vault()
     credential = await process.add_oauth(vault, oauth)
     asked, go_on = threading.Event(), threading.Event()
-    oauth.on_request = lambda: (asked.set(), go_on.wait(30))
+
+    def wait() -> None:
+        asked.set()
+        go_on.wait(30)
+
+    oauth.on_request = wait
 
     turn = asyncio.create_task(process.sent(vault, refused=(OLD,)))
     await asyncio.to_thread(asked.wait, 30)

@@ -66,7 +66,7 @@ class VaultFixture:
         """Return the authorization that a call gets. The server answers 401 to the `refused` ones."""
         owner = toolgroup.pop("owner", "")
         offered = OfferedVaults(ids=[vault.id for vault in vaults], owner=owner, credential_id=credential_id)
-        fields = {"mcp_endpoint": SERVER, "vaults": offered} | toolgroup
+        fields: dict[str, Any] = {"mcp_endpoint": SERVER, "vaults": offered} | toolgroup
 
         async def call(bound: Toolgroup) -> str | None:
             assert bound.vaults is None

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 from tests.services.vaults.vault_fixture import NEW, OLD, SERVER, VaultFixture, acting_for_user
+from tests.store.conftest import Cloud
 
 from stint.domain.errors import InvalidRequest, ToolUnauthorized
 from stint.domain.known_secrets import known_secrets
@@ -111,3 +112,17 @@ async def test_a_host_that_is_no_longer_allowed_gets_no_credential(process: Vaul
 
     assert refused.value.code == "url_not_allowed"
     assert SERVER not in refused.value.message
+
+
+async def test_a_call_reads_two_units_per_vault(process: VaultFixture, cloud: Cloud) -> None:
+    vault = await process.create_vault()
+    cloud.forget()
+    await process.add_bearer(vault)
+    created = cloud.units.copy()
+    cloud.forget()
+
+    await process.sent(vault)
+
+    assert dict(cloud.calls) == {"BatchGetItem": 1, "Query": 1}
+    assert cloud.units["Query"] == 1
+    assert created["TransactWriteItems"] == 4

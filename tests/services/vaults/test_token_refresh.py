@@ -82,6 +82,19 @@ async def test_two_processes_spend_a_refresh_token_once(process: VaultFixture, o
     assert (sent, len(oauth.forms), oauth.valid) == ([NEW] * 4, 1, "refresh-token-1")
 
 
+async def test_a_renewal_costs_two_writes(own_cloud: Cloud, tenant: str, kms: KmsServer, oauth: OAuthServer) -> None:
+    process = VaultFixture(own_cloud.store, tenant)
+    vault = await process.create_vault()
+    await process.add_oauth(vault, oauth)
+    own_cloud.forget()
+
+    await process.sent(vault, refused=(OLD,))
+
+    assert own_cloud.calls["UpdateItem"] == 2
+    assert own_cloud.units["UpdateItem"] == 2
+    assert sorted(kms.operations[-4:]) == ["Decrypt", "Encrypt", "Encrypt", "Encrypt"]
+
+
 async def test_others_do_not_wait_forever(
     process: VaultFixture, oauth: OAuthServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -197,7 +210,7 @@ async def test_a_deleted_credential_is_not_created_again(process: VaultFixture, 
         deletion = process.vaults.delete_credential(vault.id, credential.id)
         asyncio.run_coroutine_threadsafe(deletion, loop).result(30)
 
-    oauth.on_request = partial(threading.Thread(target=delete).start)
+    oauth.on_request = delete
 
     with pytest.raises(ToolUnavailable, match="was deleted"):
         await process.sent(vault, refused=(OLD,))

@@ -48,7 +48,7 @@ class TokensRefused(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Tokens:
+class IssuedTokens:
     """New tokens. `lifetime` is in seconds, None if it is unknown. Without a refresh token, the old one stays valid."""
 
     access_token: str
@@ -62,7 +62,7 @@ def basic_login(client_id: str, client_secret: str) -> str:
     return f"Basic {base64.b64encode(login.encode()).decode()}"
 
 
-async def request_tokens(guard: Guard, url: str, form: Mapping[str, str], login: str | None) -> Tokens:
+async def request_tokens(guard: Guard, url: str, form: Mapping[str, str], login: str | None) -> IssuedTokens:
     """Send a form, with a Basic `login` if there is one, and return the tokens of the answer.
 
     Raises:
@@ -86,7 +86,7 @@ async def request_tokens(guard: Guard, url: str, form: Mapping[str, str], login:
     return read_tokens(response.status_code, response.content)
 
 
-def read_tokens(status: int, content: bytes) -> Tokens:
+def read_tokens(status: int, content: bytes) -> IssuedTokens:
     """Read an answer. Raises as `request_tokens`."""
     try:
         answer = parse_json(content.decode())
@@ -106,7 +106,7 @@ def read_tokens(status: int, content: bytes) -> Tokens:
         raise TokenEndpointFailed("its answer has another token_type than Bearer")
     if refresh is not None and not is_token(refresh):
         raise TokenEndpointFailed("its answer has an invalid refresh_token")
-    return Tokens(access, refresh, read_lifetime(fields.get("expires_in")))
+    return IssuedTokens(access, refresh, read_lifetime(fields.get("expires_in")))
 
 
 def is_token(value: object) -> TypeGuard[str]:

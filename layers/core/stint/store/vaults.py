@@ -11,7 +11,7 @@ vault lives: none gets into a vault that is being deleted, and the limits hold f
 One process renews the tokens of a credential at a time. Its lease is in the record, and while it lasts, only its holder
 changes the record:
 
-    refresh_id, refresh_until       held         until it is given back, or `refresh_until` (milliseconds) has passed
+    refresh_id, refresh_until       held         until it is released, or `refresh_until` (milliseconds) has passed
     refreshed_by                    the last     so that a repeated write of the holder knows its own record
     refresh_refused                 spent        the server refuses the refresh token; an update of the owner ends it
 
@@ -252,12 +252,12 @@ class VaultStore:
         return True
 
     async def store_tokens(self, tenant: str, changed: StoredCredential, holder: str) -> bool:
-        """Write renewed tokens, and give the lease back. Return False if another process has it, or has deleted it."""
+        """Write renewed tokens, and release the lease. Return False if another process has it, or has deleted it."""
         changes = attributes_of(changed) | {"revision": changed.revision + 1, "refresh_refused": None}
         return await self._end_refresh(tenant, changed.credential, holder, changes)
 
     async def release_refresh(self, tenant: str, found: StoredCredential, holder: str, refused: str = "") -> None:
-        """Give the lease back without new tokens. `refused`: the server does not accept the refresh token any more."""
+        """Release the lease without new tokens. `refused`: the server does not accept the refresh token any more."""
         changes = {"refresh_refused": refused} if refused else {}
         await self._end_refresh(tenant, found.credential, holder, changes)
 

@@ -85,7 +85,7 @@ class SecretReferences:
 
 
 class VaultBinder(Protocol):
-    """Gives the calls of MCP servers credentials of the session's vaults."""
+    """Runs the calls of MCP servers with credentials of the session's vaults."""
 
     async def run(self, toolgroup: Toolgroup, call: Callable[[Toolgroup], Awaitable[T]]) -> T:
         """Run a call with the toolgroup's credential, a second time with a renewed one if a server refuses the first.

@@ -34,8 +34,8 @@ from stint.domain.known_secrets import remember
 from stint.domain.openai.vaults import TokenRefresh
 from stint.net.guard import Guard
 from stint.net.token_requests import (
+    IssuedTokens,
     TokenEndpointFailed,
-    Tokens,
     TokensRefused,
     basic_login,
     request_tokens,
@@ -110,7 +110,7 @@ class TokenRefresher:
 
     async def _renew_as(self, found: StoredCredential, holder: str) -> StoredCredential:
         """Renew tokens as the holder of the lease."""
-        refused = ""
+        refused, stored = "", False
         try:
             tokens = await self._request(found)
         except TokensRefused as error:
@@ -123,13 +123,15 @@ class TokenRefresher:
                 f"The tokens of {name_of(found)} could not be renewed: the token endpoint failed: {error}."
             ) from None
         else:
-            return await self._store(found, tokens, holder)
+            changed = await self._store(found, tokens, holder)
+            stored = True
+            return changed
         finally:
-            # Nothing if the tokens are stored. If this fails, the lease ends by itself.
-            with suppress(StoreUnavailable):
-                await self.store.release_refresh(self.tenant, found, holder, refused)
+            if not stored:  # if this fails, the lease ends by itself
+                with suppress(StoreUnavailable):
+                    await self.store.release_refresh(self.tenant, found, holder, refused)
 
-    async def _request(self, found: StoredCredential) -> Tokens:
+    async def _request(self, found: StoredCredential) -> IssuedTokens:
         refresh = found.credential.refresh
         if refresh is None or REFRESH_TOKEN not in found.sealed:
             raise ToolUnauthorized(f"The access token of {name_of(found)} has ended. {ROTATE}")
@@ -142,7 +144,7 @@ class TokenRefresher:
             remember({login.removeprefix("Basic ")})
         return await request_tokens(self.guard, refresh.token_endpoint, form_of(refresh, token, secret), login)
 
-    async def _store(self, found: StoredCredential, tokens: Tokens, holder: str) -> StoredCredential:
+    async def _store(self, found: StoredCredential, tokens: IssuedTokens, holder: str) -> StoredCredential:
         """Store new tokens, and return the credential with them."""
         remember({tokens.access_token, tokens.refresh_token or tokens.access_token})
         sealed = dict(found.sealed)

@@ -3,7 +3,7 @@
 Where a variable comes from, the first that has it:
 
     always            the region of the engine, the proxies' exceptions, the refused ports: nothing works with others
-    the shell         settings of the product and of AWS, by their prefixes (`SETTINGS`); nothing else of the shell
+    the shell         settings of the product, of AWS and of OpenTelemetry, by their prefixes; nothing else of the shell
     services          the endpoints of the engine and of the local Lambda service
     the template      what the function has when it is deployed
 
@@ -31,7 +31,7 @@ REGION = "us-east-1"
 LOOPBACK = "127.0.0.0/8,::1/128"
 # Only these variables of the shell are passed to the functions. In Lambda, none of the shell's variables are.
 SETTINGS = ("STINT_", "STREAM_", "OPENAI_", "TAVILY_", "BRAVE_", "WOLFRAM_", "POWERTOOLS_")
-_PREFIXES = (*SETTINGS, "AWS_")
+_PREFIXES = (*SETTINGS, "AWS_", "OTEL_")
 _STORES = ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_DYNAMODB", "AWS_ENDPOINT_URL_S3")
 _NAMES = ("HOME", "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE")
 _REGION = ("AWS_REGION", "AWS_DEFAULT_REGION")

@@ -16,6 +16,7 @@ from stint.domain.llama_stack.inference import ChatCompletionResponseStreamChunk
 from stint.domain.llama_stack.registry import LLAMA_STACK_VERSION
 from stint.domain.openai.chat_output import ChatCompletionChunk
 from stint.domain.openai.response_events import ResponseEvent
+from stint.domain.traces import TraceDocument
 from stint.http.deferred_imports import NO_TELEMETRY
 from stint.http.errors import ErrorResponse
 from stint.http.requests import LazyRoute, scoped_routes
@@ -82,16 +83,17 @@ class AgentSessionEvent(RootModel[AgentStreamEvent]):
     """The data of an event of a session of OpenAI's Agents API."""
 
 
-STREAMED: tuple[type[BaseModel], ...] = (
+NAMED: tuple[type[BaseModel], ...] = (
     StreamChunk,
     StreamError,
     ResponseStreamEvent,
     AgentSessionEvent,
+    TraceDocument,
     ChatCompletionChunk,
     ChatCompletionResponseStreamChunk,
     CompletionResponseStreamChunk,
 )
-"""The data of all streams' events, which no route returns as its response."""
+"""What routes refer to by its name: the data of all streams' events, and traces."""
 
 
 @cache
@@ -110,7 +112,7 @@ def describe_api() -> dict[str, Any]:
     for part in list_parts():
         app.include_router(part, responses=ERRORS)
     described = app.openapi()
-    for schema in STREAMED:
+    for schema in NAMED:
         described["components"]["schemas"] |= schemas_of(schema)
     add_examples(described)
     add_security(described, list_parts())

@@ -31,6 +31,8 @@ TOPICS = {
     "Runs": "lease_seconds heartbeat_seconds session_stream_seconds session_stream_share find_retries history_bytes "
     "transcript_cache_bytes agent_cache_seconds unsigned_content_until",
     "Limits and money": "max_request_bytes max_fetched_bytes prices tenants usage_sums",
+    "Traces": "traces otlp_endpoint otlp_traces_endpoint otlp_headers traces_secret_arn otlp_timeout traces_content "
+    "service_name",
     "Routes and web pages": "october_api cors_origin",
     "Set by Lambda, or by `make run`": "memory_mb runtime_api refused_ports",
 }

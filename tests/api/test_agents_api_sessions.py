@@ -264,3 +264,16 @@ def test_a_misspelled_field_is_refused_by_name(client: OpenAI) -> None:
         )
 
     assert raised.value.param == "metadta"
+
+
+def test_each_ended_turn_has_a_trace(client: OpenAI) -> None:
+    session = stream_session(client)[0].session
+
+    [trace] = client.beta.agents.sessions.traces.list(session.id).data
+
+    [turn] = client.beta.agents.sessions.turns.list(session.id).data
+    assert (trace.id, trace.session_id) == (turn.id, session.id)
+    spans: Any = trace.to_dict()["otlp"]
+    names = [span["name"] for span in spans["resourceSpans"][0]["scopeSpans"][0]["spans"]]
+    assert names[0].startswith("invoke_agent")
+    assert "chat scripted/demo" in names

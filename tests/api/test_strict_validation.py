@@ -28,6 +28,7 @@ WITHOUT_METHOD = {
     "GET /v1/vector_stores/{vector_store_id}/files/{file_id}/chunks",  # an extension
     "GET /v1/responses/{response_id}/steps",  # an extension
     "GET /v1/responses/{response_id}/steps/{step_id}/input",  # an extension
+    "GET /v1/responses/{response_id}/trace",  # an extension
     "POST /v1/responses/{response_id}/heartbeat",  # an extension
     "POST /v1/inference/embeddings",  # Llama Stack's
 }

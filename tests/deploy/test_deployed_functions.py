@@ -15,7 +15,7 @@ from tests.deploy.callers import authorize, create_key
 from tests.deploy.conftest import Update
 from tests.deploy.contents import sample_environment
 from tests.deploy.deployed_functions import WRAPPER, function_names
-from tests.samples.answers import FILES, REFUSED, Operation, check_answer, operation_of
+from tests.samples.answers import FILES, STATUSES, Operation, check_answer, operation_of
 
 STREAMING = {"turns", "responses", "knowledge", "october", "openai_agents"}
 BUFFERED = [file for file in FILES if file.parent.name not in STREAMING]
@@ -77,7 +77,7 @@ def test_a_deployed_function_answers_its_event(replay: Replay, file: Path) -> No
 def check_http_answer(file: Path, answer: Any) -> None:
     operation = operation_of(file, OPERATIONS)
     head, body = parse_buffered(json.dumps(answer).encode())
-    assert head.status == REFUSED.get(operation.name, 200), body
+    assert head.status == STATUSES.get(operation.name, 200), body
     check_answer(OPENAPI, operation, head, body, json.loads(file.read_text())["queryStringParameters"])
 
 

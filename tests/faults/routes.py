@@ -31,6 +31,8 @@ CREATING = {
 RUNNING = {
     "/v1/agents/{agent_id}/session/{session_id}/turn": "create-turn",
     "/v1/agents/{agent_id}/session/{session_id}/turn/{turn_id}/resume": "resume",
+    "/v1/agents/sessions": "create-agent-session",
+    "/v1/agents/sessions/{session_id}/events": "post-session-message",
     "/v1/responses": "create-response",
     "/v1/chat/completions": "create-chat",
     "/v1/vector_stores": "create-vector-store",
@@ -57,6 +59,8 @@ SAME_AS = {
 
 CHANGING = frozenset(
     {
+        "/v1/agents/{agent_id}",
+        "/v1/agents/sessions/{session_id}",
         "/v1/conversations/{conversation_id}",
         "/v1/chat/completions/{completion_id}",
         "/v1/uploads/{upload_id}/cancel",
@@ -68,6 +72,9 @@ CHANGING = frozenset(
 """Paths whose POST changes an object that exists: a repetition leaves it as the first request does.
 
 It goes on while its tenant is stopped."""
+
+REFUSED = ("/v1/agents/automations", "/v1/agents/environments", "/v1/vaults")
+"""Paths of the Agents API that are refused by name."""
 
 STORING_NOTHING = frozenset(
     {
@@ -94,6 +101,7 @@ STORING_NOTHING = frozenset(
         "/post_training/{method:path}",
         "/reward_scoring/{method:path}",
         "/synthetic_data_generation/{method:path}",
+        *(f"{path}{rest}" for path in REFUSED for rest in ("", "/{rest:path}")),
     }
 )
 """Paths whose POST stores no object. Those that only read say so at their functions."""

@@ -1,6 +1,7 @@
 """All scenarios."""
 
 from tests.faults.admin_scenarios import ADMINISTRATION
+from tests.faults.agents_api_scenarios import AGENTS_API
 from tests.faults.background_scenarios import BACKGROUND, BackgroundResponse
 from tests.faults.cancellation_scenarios import CANCELLATIONS
 from tests.faults.creation_scenarios import CREATIONS
@@ -31,6 +32,7 @@ SCENARIOS: list[type[Scenario]] = [
     *INGESTIONS,
     *INSERTIONS,
     *OCTOBER,
+    *AGENTS_API,
 ]
 WARMING: list[type[Scenario]] = [TurnWithTools, ResumedTurn, ResponseInConversation, BackgroundResponse, FileIngestion]
 """Scenarios that run once before all others, so that their code is loaded."""

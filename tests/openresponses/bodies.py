@@ -175,6 +175,11 @@ def check_steps(body: Json) -> None:
     require(body["object"] == "list" and kinds <= {("response.step", True)}, f"Not a list of steps: {body}")
 
 
+def check_trace(body: Json) -> None:
+    """Check the trace of a response, which only Stint has."""
+    require(body.keys() == {"resourceSpans"}, f"Not a trace: {body}")
+
+
 def check_model_input(body: Json) -> None:
     """Check the input of a model call, which only Stint has."""
     require(body["object"] == "model_input" and isinstance(body["messages"], list), f"Not an input: {body}")

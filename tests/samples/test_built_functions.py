@@ -22,7 +22,7 @@ from infra.local.proxy_response import Head, parse_buffered, read_prelude
 from infra.local.sample_ids import AGENT, DELETED_AGENT
 from infra.openapi.document import describe_api
 from infra.scripts.openapi import DOCUMENT
-from tests.samples.answers import FILES, HTTP_FILES, REFUSED, Operation, check_answer, documents, operation_of
+from tests.samples.answers import FILES, HTTP_FILES, STATUSES, Operation, check_answer, documents, operation_of
 from tests.unit.documents.pdf_files import make_pdf
 
 from stint.http.routes.inspection import BUILT_EMBEDDING_MODEL, BUILT_MODEL, BUILT_URL
@@ -87,7 +87,8 @@ class Built:
 @contextlib.asynccontextmanager
 async def running(build: Path, interpreter: Path, engine: Engine) -> AsyncIterator[Built]:
     log: dict[str, list[str]] = defaultdict(list)
-    plan = Plan({"STINT_USAGE_SUMS": "true"}, template=build / "template.yaml", python=interpreter, authorize=True)
+    shell = {"STINT_USAGE_SUMS": "true", "STINT_SESSION_STREAM_SECONDS": "1"}
+    plan = Plan(shell, template=build / "template.yaml", python=interpreter, authorize=True)
     async with running_cloud(plan, engine.running, lambda name, line: log[name].append(line)) as cloud:
         yield Built(cloud, log)
 
@@ -109,7 +110,7 @@ async def test_an_event_is_answered_as_the_openapi_document_says(built: Built, f
 
     head, body = await built.answer(file)
 
-    assert head.status == REFUSED.get(operation.name, 200), body
+    assert head.status == STATUSES.get(operation.name, 200), body
     check_answer(OPENAPI, operation, head, body, query_of(file))
 
 

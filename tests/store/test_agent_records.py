@@ -118,7 +118,7 @@ async def test_the_list_entry_has_the_name_and_is_one_write_unit(cloud: Cloud, t
 
     [entry] = [item for item in cloud.items(tenant) if item["pk"]["S"] == f"{tenant}#agent"]
     assert size({key: next(iter(value.values())) for key, value in entry.items()}) <= 1_024
-    assert await cloud.store.agents.require(tenant, created.agent_id) == (name[:200], None)
+    assert await cloud.store.agents.require(tenant, created.agent_id) == (name[:200], None, b"")
 
 
 async def test_a_marked_agent_is_gone_from_every_read(store: Store, tenant: str) -> None:
@@ -152,6 +152,6 @@ async def test_the_check_that_an_agent_exists_is_one_read(cloud: Cloud, tenant: 
     await cloud.store.agents.create(tenant, created)
     cloud.forget()
 
-    assert await cloud.store.agents.require(tenant, created.agent_id) == (None, None)
+    assert await cloud.store.agents.require(tenant, created.agent_id) == (None, None, b"")
     assert cloud.calls == {"GetItem": 1}
     assert cloud.units["GetItem"] == 1

@@ -80,6 +80,23 @@ def test_llama_stacks_client_runs_turns(cloud: AuthorizedRun) -> None:
         assert events[-1].event.payload.event_type == "turn_complete"
 
 
+def test_both_clients_find_their_own_api_at_the_paths_of_agents(cloud: AuthorizedRun) -> None:
+    key = cloud.create_key(scopes=["use"])["key"]
+    with cloud.openai(key) as client:
+        saved = client.beta.agents.create(model=MODEL, instructions="Answer briefly.")
+        listed = [agent.id for agent in client.beta.agents.list()]
+        events = client.beta.agents.sessions.create(
+            agent_id=saved.id, environment={"type": "none"}, input="hello", stream=True
+        )
+        kinds = [event.type for event in events]
+    with cloud.llama(key) as llama:
+        read = llama.get(f"/v1/agents/{saved.id}", cast_to=httpx.Response).json()
+
+    assert saved.id in listed
+    assert (saved.object, read["agent_config"]["model"]) == ("agent", MODEL)
+    assert (kinds[0], kinds[-1]) == ("agent.session.created", "agent.session.idle")
+
+
 @pytest.mark.parametrize("key", ["stk_wrong", f"stk_{'0' * 32}_{'0' * 64}", "sk-of-somebody-else"])
 def test_a_wrong_key_is_an_authentication_error_in_both_clients(cloud: AuthorizedRun, key: str) -> None:
     with cloud.openai(key) as client, pytest.raises(openai.AuthenticationError) as refused:

@@ -28,6 +28,11 @@ BLOBS = {"s3:GetObject", "s3:PutObject", "s3:DeleteObject"}
 OBJECTS = {f"${{{BUCKET}}}/{prefix}/*": BLOBS for prefix in ("kept", "ephemeral", "expiring", "packed", "vectors")}
 INBOX = f"${{{BUCKET}}}/inbox/*"
 LOGS = {"logs:CreateLogGroup", "logs:CreateLogStream", "logs:PutLogEvents", "xray:*"}
+# Traces of runs are sent by the functions that run them.
+TRACES = {
+    "*": LOGS | {"xray:PutSpans", "xray:PutSpansForIndexing", "xray:PutTraceSegments"},
+    "TracesSecretArn": {"secretsmanager:GetSecretValue"},
+}
 POLLING = {"sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes"}
 KEY = {"EncryptionKeyArn": {"kms:Decrypt", "kms:GenerateDataKey"}}
 # The functions that run tools, and shields that ask a model.
@@ -115,6 +120,7 @@ GRANTS = {
         INDEXES: SEARCH,
         **MODELS_AND_TOOLS,
         "CredentialsKeyArn": {"kms:Encrypt", "kms:Decrypt"},  # it renews the tokens of vaults
+        **TRACES,
     },
     "ResponsesRole": {
         "*": LOGS,
@@ -126,6 +132,7 @@ GRANTS = {
         QUEUE: {"sqs:SendMessage"},
         INDEXES: SEARCH | FORGET,
         **MODELS_AND_TOOLS,
+        **TRACES,
     },
     "KnowledgeRole": {
         "*": LOGS,
@@ -148,6 +155,7 @@ GRANTS = {
         QUEUE: {"sqs:SendMessage"},
         INDEXES: SEARCH | FORGET | CHANGE,
         **MODELS_AND_TOOLS,
+        **TRACES,
     },
     "OpenAIAgentsRole": {
         "*": LOGS,
@@ -189,6 +197,7 @@ GRANTS = {
         INDEXES: SEARCH | FORGET | FILL,
         **MODELS_AND_TOOLS,
         "CredentialsKeyArn": {"kms:Encrypt", "kms:Decrypt"},  # it renews the tokens of vaults
+        **TRACES,
     },
     "ApiLogWriter": {"*": {"logs:*"}},
 }

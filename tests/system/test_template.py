@@ -264,6 +264,18 @@ def test_each_path_of_the_template_has_a_route(system: System) -> None:
     assert {route.path for route in system.routes} == used | PAGES
 
 
+def test_paths_without_variables_win_over_the_ids_of_agents(system: System) -> None:
+    documented = json.loads((ROOT / "docs" / "openapi.json").read_text())["paths"]
+    fixed = {path for _, path, function in SERVED if function == "stint-openai_agents"}
+    variable = {route.path for route in system.routes if route.path.startswith("/v1/agents/{agent_id}")}
+
+    led = {path: find_route(system, "GET", path).path for path in fixed}
+
+    assert {path for path in documented if path.startswith("/v1/agents/sessions")} < fixed
+    assert variable
+    assert {path for path, route in led.items() if route in variable} == set()
+
+
 def find_route(system: System, method: str, path: str) -> Route:
     """Return the route of the template for a path, with a text in place of each variable."""
     match = Router(system.routes).match(method, re.sub(r"{\w+(\+?)}", lambda found: "a/b" if found[1] else "a", path))

@@ -119,7 +119,7 @@ def test_each_secret_is_in_the_section_of_secrets() -> None:
     keys = [variable_of(name) for name, field in Settings.model_fields.items() if field.annotation is SecretStr]
     parameters = [name for name in re.findall(r"`(\w+)`", SETTINGS) if re.search(r"SecretArns?$", name)]
 
-    assert len(keys) == 4
+    assert len(keys) == 5
     assert [name for name in {*keys, *parameters} if f"{name}" not in section] == []
 
 

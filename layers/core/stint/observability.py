@@ -177,9 +177,14 @@ class Observation:
         self.count("OutputTokens", usage.output_tokens - used.output_tokens)
 
     def count_totals(self) -> None:
-        """Record the failed model calls of a request and its cost, if there are any: each metric has a price."""
+        """Record the failed model calls of a request, its lost traces and its cost, if there are any.
+
+        Each metric has a price.
+        """
         if self.totals.model_errors:
             self.count("ModelErrors", self.totals.model_errors)
+        if self.totals.lost_traces:
+            self.count("TracesLost", self.totals.lost_traces)
         if self.totals.dollars:
             self.count("Dollars", round(self.totals.dollars, DIGITS))
 

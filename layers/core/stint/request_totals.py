@@ -18,6 +18,8 @@ class RequestTotals:
     """Dollars of models and of infrastructure."""
     model_errors: int = 0
     """Model calls that failed, other than by a fault of the caller."""
+    lost_traces: int = 0
+    """Traces that a receiver did not get."""
 
 
 _totals: ContextVar[RequestTotals | None] = ContextVar("totals", default=None)
@@ -42,3 +44,10 @@ def count_model_error(error: ModelError) -> None:
     totals = _totals.get()
     if totals is not None and not isinstance(error, ContextLengthExceeded):
         totals.model_errors += 1
+
+
+def count_lost_trace() -> None:
+    """Add a trace that a receiver did not get."""
+    totals = _totals.get()
+    if totals is not None:
+        totals.lost_traces += 1

@@ -29,6 +29,11 @@ OTHER_NAMES = {
     "wolfram_api_key": "WOLFRAM_ALPHA_API_KEY",
     "runtime_api": "AWS_LAMBDA_RUNTIME_API",
     "memory_mb": "AWS_LAMBDA_FUNCTION_MEMORY_SIZE",
+    "service_name": "OTEL_SERVICE_NAME",
+    "otlp_endpoint": "OTEL_EXPORTER_OTLP_ENDPOINT",
+    "otlp_traces_endpoint": "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
+    "otlp_headers": "OTEL_EXPORTER_OTLP_HEADERS",
+    "otlp_timeout": "OTEL_EXPORTER_OTLP_TIMEOUT",
 }
 """Environment variables without the prefix STINT_, by setting. The other variables are `STINT_<NAME>`."""
 
@@ -41,6 +46,9 @@ ISSUER = r"^(https://[^\s?#]+|http://(127\.0\.0\.1|localhost|\[::1\])(:[0-9]+)?(
 
 ALGORITHMS = r"^((RS|PS|ES)(256|384|512)|EdDSA)(,((RS|PS|ES)(256|384|512)|EdDSA))*$"
 """Algorithms with public keys only. A symmetric one would accept the issuer's public key as a secret."""
+
+RECEIVER = r"^(https?://[^\s#]+)?$"
+"""URLs of receivers of traces, which operators set: they may be in a private network."""
 
 MOST_CACHED = 16_000_000
 """Maximum bytes of a cache of what runs have stored."""
@@ -188,6 +196,26 @@ class Settings(BaseModel):
     prices: str = Field(default="", description="Prices of models, as JSON; see docs/budgets.md.")
     tenants: str = Field(default="", description="Limits of tenants, as JSON; see docs/budgets.md.")
     usage_sums: bool = Field(default=False, description="Sum usage for GET /v1/usage.")
+    traces: Literal["off", "xray"] = Field(
+        default="off", description="`xray` sends traces to X-Ray; see docs/traces.md."
+    )
+    otlp_endpoint: str = Field(
+        default="", pattern=RECEIVER, description="Base URL of a receiver of traces, without `/v1/traces`."
+    )
+    otlp_traces_endpoint: str = Field(
+        default="", pattern=RECEIVER, description="URL of a receiver of traces, which replaces the base URL."
+    )
+    otlp_headers: SecretStr = Field(
+        default=SecretStr(""),
+        description="Headers for that receiver, `name=value` with commas (outside AWS).",
+    )
+    traces_secret_arn: str = Field(default="", description="Secrets Manager secret with these headers (in AWS).")
+    otlp_timeout: int = Field(
+        default=2_000, ge=1, le=10_000, description="Time for sending a trace, in milliseconds; then it is lost."
+    )
+    traces_content: bool = Field(default=False, description="Send prompts, arguments and results with traces.")
+    service_name: str = Field(default="stint", description="Name of the service in traces.")
+
     memory_mb: int = Field(default=0, ge=0, description="Set by Lambda: memory of the function, in MB.")
 
     lease_seconds: float = Field(
@@ -328,6 +356,26 @@ class Settings(BaseModel):
 
             parse_tenants(text)
         return text
+
+    @field_validator("otlp_headers")
+    @classmethod
+    def check_headers(cls, headers: SecretStr) -> SecretStr:
+        """Refuse malformed headers at the start of the process. A trace with them would be lost each time."""
+        if text := headers.get_secret_value():
+            from stint.domain.otlp_headers import parse_headers  # noqa: PLC0415 - few stacks send traces
+
+            parse_headers(text)
+        return headers
+
+    @property
+    def traces_url(self) -> str:
+        """Return the URL to which traces are sent; empty for none."""
+        base = self.otlp_endpoint.rstrip("/")
+        return self.otlp_traces_endpoint or (f"{base}/v1/traces" if base else "")
+
+    @property
+    def sends_traces(self) -> bool:
+        return bool(self.traces_url) or self.traces == "xray"
 
     @property
     def vector_indexes(self) -> list[str]:

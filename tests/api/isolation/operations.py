@@ -15,7 +15,7 @@ from tests.api.isolation.bodies import FORMS, JSON, Body
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "openapi.json"
 
-SHARED = frozenset({"provider_id", "call_id", "kind"})
+SHARED = frozenset({"provider_id", "call_id", "agent_call_id", "kind"})
 """Names of ids that are not a tenant's: those of the stack, and those that models choose."""
 
 CHOSEN = frozenset({"user", "stop_id"})
@@ -24,7 +24,7 @@ CHOSEN = frozenset({"user", "stop_id"})
 PLAIN_QUERIES = frozenset(
     {
         *("limit", "order", "include", "start_index", "purpose", "filter", "stream", "starting_after"),
-        *("mcp_endpoint", "start", "end", "group_by", "name", "subject", "export", "status"),
+        *("mcp_endpoint", "start", "end", "group_by", "name", "subject", "export", "status", "metadata"),
         "include_obfuscation",
     }
 )

@@ -18,7 +18,7 @@ from stint.http.entry_windows import MAX_LIMIT, MAX_START, entry_window
     ],
 )
 async def test_windows(given: tuple[int | None, int | None], window: Window) -> None:
-    assert await entry_window(*given) == window
+    assert await entry_window({}, *given) == window
 
 
 @pytest.mark.parametrize(
@@ -29,6 +29,6 @@ async def test_other_windows_are_refused_by_name(
     start_index: int | None, limit: int | None, searched: str | None, name: str
 ) -> None:
     with pytest.raises(InvalidRequest) as refused:
-        await entry_window(start_index, limit, name=searched)
+        await entry_window({}, start_index, limit, name=searched)
 
     assert refused.value.param == name

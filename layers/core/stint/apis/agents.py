@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from stint.services.runs.cache_keys import FindCacheKeys
     from stint.services.turns.step_inputs import StepInputs
     from stint.services.turns.turn_requests import TurnRequests
+    from stint.services.turns.turn_traces import TurnTraces
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,7 @@ class AgentsServices(TenantServices):
     """The use cases.
 
     `check_providers` returns providers with their health, which it looks at. `find_cache_keys` finds the keys of model
-    calls. `send` sends tasks to the worker.
+    calls. `send` sends tasks to the worker. `service_name` is that of traces.
     """
 
     agents: Agents
@@ -40,10 +41,14 @@ class AgentsServices(TenantServices):
     check_providers: Callable[[Sequence[Provider]], Awaitable[list[Provider]]]
     find_cache_keys: "FindCacheKeys"
     send: SendTask
+    service_name: str
 
     step_inputs: "ClassVar[Lazy[AgentsServices, StepInputs]]" = lazy(
         "stint.services.turns.step_inputs:StepInputs", lambda self, cls: cls(self.turns)
     )
     turn_requests: "ClassVar[Lazy[AgentsServices, TurnRequests]]" = lazy(
         "stint.services.turns.turn_requests:TurnRequests", lambda self, cls: cls(self.turns, self.send)
+    )
+    turn_traces: "ClassVar[Lazy[AgentsServices, TurnTraces]]" = lazy(
+        "stint.services.turns.turn_traces:TurnTraces", lambda self, cls: cls(self.turns, self.service_name)
     )

@@ -19,6 +19,7 @@ if TYPE_CHECKING:  # most processes make none of them
     from stint.apis.inference import InferenceServices
     from stint.services.background.response_inputs import ResponseInputs
     from stint.services.background.response_requests import ResponseRequests
+    from stint.services.responses.response_traces import ResponseTraces
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,8 @@ class OpenAIServices(TenantServices):
     token_counts: TokenCounts
     make_inference: "Callable[[], InferenceServices]"
     make_end_users: "Callable[[], EndUserServices]"
+    service_name: str
+    """The name of the service in traces."""
 
     response_inputs: "ClassVar[Lazy[OpenAIServices, ResponseInputs]]" = lazy(
         "stint.services.background.response_inputs:ResponseInputs",
@@ -43,4 +46,8 @@ class OpenAIServices(TenantServices):
     response_requests: "ClassVar[Lazy[OpenAIServices, ResponseRequests]]" = lazy(
         "stint.services.background.response_requests:ResponseRequests",
         lambda self, cls: cls(self.responses, self.background, self.tail, self.stored_responses),
+    )
+    response_traces: "ClassVar[Lazy[OpenAIServices, ResponseTraces]]" = lazy(
+        "stint.services.responses.response_traces:ResponseTraces",
+        lambda self, cls: cls(self.stored_responses, self.service_name),
     )

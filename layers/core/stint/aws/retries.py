@@ -41,7 +41,15 @@ THROTTLED = frozenset(
         "TransactionInProgressException",
     }
 )
-TRANSIENT = frozenset({"InternalServerError", "ReplicatedWriteConflictException", "RequestTimeout"})
+TRANSIENT = frozenset(
+    {
+        "InternalServerError",
+        "ReplicatedWriteConflictException",
+        "RequestTimeout",
+        # A single write of a record that a transaction is writing at this moment. Nothing was written.
+        "TransactionConflictException",
+    }
+)
 TRANSIENT_STATUSES = frozenset({500, 502, 503, 504})
 
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from stint.providers.kms import KmsCipher
     from stint.retrieval.embedder_router import EmbedderRouter
     from stint.retrieval.port import VectorIndex
+    from stint.services.traces.trace_sender import TraceSender
     from stint.shields.port import ShieldProvider
     from stint.tools.port import ToolProvider
 
@@ -108,6 +109,15 @@ class Adapters:
         from stint.providers.kms import KmsCipher  # noqa: PLC0415
 
         return KmsCipher(self.settings.credentials_key_arn)
+
+    @cached_property
+    def trace_sender(self) -> "TraceSender | None":
+        """Return the sender of traces; None if they are not sent."""
+        if not self.settings.sends_traces:
+            return None
+        from stint.bootstrap.trace_receivers import make_trace_sender  # noqa: PLC0415
+
+        return make_trace_sender(self.settings)
 
     @property
     def document_limits(self) -> Limits:

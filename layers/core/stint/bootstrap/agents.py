@@ -160,7 +160,17 @@ def compose(
     planner = Planner(router, registry, tools, shields, find_cache_keys=keys)
     meters = make_meters(tenant, settings, store)
     documents = SessionDocuments(reader, lambda: make_rag().session_stores)
-    turns = Turns(tenant, store, agents, opener, planner=planner, reader=reader, documents=documents, meters=meters)
+    turns = Turns(
+        tenant,
+        store,
+        agents,
+        opener,
+        planner=planner,
+        reader=reader,
+        documents=documents,
+        meters=meters,
+        traces=adapters.trace_sender,
+    )
     return AgentsServices(
         tenant=tenant,
         store=store,
@@ -184,6 +194,7 @@ def compose(
         check_providers=make_check(adapters),
         find_cache_keys=keys,
         send=deletions.send,
+        service_name=settings.service_name,
     )
 
 

@@ -173,6 +173,7 @@ def compose_responses(
         default_model=settings.default_model,
         meters=services.meters,
         retention_days=days,
+        traces=adapters.trace_sender,
     )
     make_inference = cache(
         lambda: compose_inference(tenant, adapters, store, services, deletions=deletions, reader=reader)
@@ -215,6 +216,7 @@ def compose_responses(
         heartbeat_seconds=settings.heartbeat_seconds,
         make_inference=make_inference,
         make_end_users=make_end_users,
+        service_name=settings.service_name,
     )
 
 

@@ -1,6 +1,7 @@
 """Pages of a list, and their limits in entries and bytes."""
 
 import json
+from collections.abc import Mapping
 from typing import Generic, TypeVar
 
 from stint.dataclasses import dataclass
@@ -21,7 +22,7 @@ class Window:
     """The requested part of a list. `limit` None means as many as fit (MAX_ENTRIES, MAX_BYTES).
 
     `after` is the id to start after, in the requested order. `name` is a text that the names of the entries contain, in
-    any case of letters. `by_id`: the answer says where the next page starts.
+    any case of letters, and `metadata` are pairs that they have. `by_id`: the answer says where the next page starts.
     """
 
     start: int = 0
@@ -29,6 +30,7 @@ class Window:
     after: str | None = None
     newest_first: bool = False
     name: str | None = None
+    metadata: Mapping[str, str] | None = None
     by_id: bool = False
 
 

@@ -6,6 +6,7 @@ from fastapi import Depends, Query
 
 from stint.domain.errors import InvalidRequest
 from stint.domain.paging import MAX_BYTES, Window
+from stint.http.metadata_filters import MetadataFilter
 
 MAX_START = 2**31 - 1
 """The highest index of a list, the limit of DynamoDB."""
@@ -20,6 +21,7 @@ After = Annotated[str | None, Query(description="the id to start after; next_aft
 
 
 async def entry_window(
+    metadata: MetadataFilter,
     start_index: int | None = None,
     limit: int | None = None,
     order: Annotated[Literal["asc", "desc"] | None, Query(description="by creation; asc by default")] = None,
@@ -36,13 +38,16 @@ async def entry_window(
             raise InvalidRequest(f"{parameter} is {value}; it must be {least} or more.", param=parameter)
     if name is not None:
         refuse_index(start_index, "name")
+    if metadata:
+        refuse_index(start_index, "metadata")
     return Window(
         start=min(start_index or 0, MAX_START),
         limit=None if limit is None or limit == -1 else min(limit, MAX_LIMIT),
         after=after,
         newest_first=order == "desc",
         name=name,
-        by_id=any(given is not None for given in (order, after, name)),
+        metadata=metadata or None,
+        by_id=bool(metadata) or any(given is not None for given in (order, after, name)),
     )
 
 

@@ -15,6 +15,14 @@ NULL: dict[int | str, dict[str, Any]] = {
     200: {"content": {"application/json": {"schema": {"type": "null"}}}, "description": "It is deleted."}
 }
 
+TRACE: dict[int | str, dict[str, Any]] = {
+    200: {
+        "content": {"application/json": {"schema": {"$ref": "#/components/schemas/TraceDocument"}}},
+        "description": "The trace of the run.",
+    }
+}
+"""By its name, so that a function which answers with no trace does not load its classes."""
+
 
 def document(schema: Schema, status: int = 200) -> Response:
     """Return a response with one object, including null fields."""

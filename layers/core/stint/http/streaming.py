@@ -184,7 +184,12 @@ async def answer_run(
             return form.to_schema(await handle.outcome())
 
         response = await buffer_document(read_document(), heartbeat_seconds, handle, encode_error=form.encode_error)
-    response.background = BackgroundTask(handle.finish)
+
+    async def finish() -> None:
+        await handle.finish()
+        await handle.send_trace()
+
+    response.background = BackgroundTask(finish)
     return response
 
 

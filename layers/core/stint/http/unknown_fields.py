@@ -35,6 +35,9 @@ MOST_FIELDS = 20
 MOST_OBJECTS = 10_000
 """Maximum objects of a request in which unknown fields are looked for."""
 
+FILTER = "metadata["
+"""The beginning of the parameters of a filter (`http/metadata_filters.py`)."""
+
 OPENAI = ("stint.domain.openai.", "stint.openai_agents.")
 """The beginnings of the modules with the objects of OpenAI's APIs."""
 
@@ -73,12 +76,16 @@ def note_unknown_parts(given: Collection[str], known: Set[str], scope: Scope) ->
 def note_unknown_parameters(route: APIRoute, scope: Scope) -> None:
     """Name the unknown parameters of a query in a header of the response."""
     # The script of a page may read a query, and routes that describe one read and check the whole of it themselves.
-    if not route.include_in_schema or "parameters" in (route.openapi_extra or {}):
+    described = (route.openapi_extra or {}).get("parameters", [])
+    objects = tuple(f"{each['name']}[" for each in described if each.get("style") == "deepObject")
+    if not route.include_in_schema or len(objects) < len(described):
         return
     known = {field.alias for field in get_flat_params(route.dependant) if isinstance(field.field_info, Query)}
     query = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
-    # Functions of routes read objects such as `metadata[topic]` from the query by themselves.
-    fields = compare_names(list(dict.fromkeys(name for name, _ in query if "[" not in name)), known)
+    # Functions of routes read objects such as `toolgroup_id[name]` from the query by themselves.
+    plain = (name for name, _ in query if "[" not in name or name.startswith(FILTER))
+    # A filter has a dependency that checks it. Where there is none, it would be taken for one that took effect.
+    fields = compare_names([name for name in dict.fromkeys(plain) if not name.startswith(objects)], known)
     add_warnings(scope, [field.describe("query parameter") for field in fields])
 
 

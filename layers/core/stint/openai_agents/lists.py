@@ -6,13 +6,14 @@ in most cases the first one read.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 from stint.dataclasses import dataclass
 from stint.domain.errors import NotFound
 from stint.domain.llama_stack.stored_turns import StoredTurn
 from stint.domain.llama_stack.turns import Turn, TurnStatus
+from stint.domain.paging import Window
 from stint.openai_agents.items import to_items
 from stint.openai_agents.schemas.items import AgentItem
 from stint.openai_agents.schemas.turns import AgentTurnObject
@@ -34,6 +35,10 @@ class ListWindow:
     after: str | None
     limit: int
     newest_first: bool
+
+    def filtered(self, metadata: Mapping[str, str]) -> Window:
+        """Return the part of a list of what has metadata."""
+        return Window(limit=self.limit, after=self.after, newest_first=self.newest_first, metadata=metadata or None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,6 @@ a session shows is derived from records that have other purposes:
 """
 
 import asyncio
-from collections.abc import Sequence
 from datetime import datetime
 
 from stint.dataclasses import dataclass, replace
@@ -25,7 +24,7 @@ from stint.domain.errors import NotFound
 from stint.domain.llama_stack.agents import AgentConfig
 from stint.domain.llama_stack.stored_turns import StoredTurn, unanswered_calls
 from stint.domain.llama_stack.turns import Turn, TurnStatus
-from stint.domain.paging import Window
+from stint.domain.paging import MAX_ENTRIES, Page, Window
 from stint.openai_agents.agents import from_session_agent
 from stint.openai_agents.schemas.sessions import AgentSessionObject, PublicSessionStatus, RequiredAction
 from stint.openai_agents.tool_labels import ServerLabels, label_tools
@@ -38,6 +37,9 @@ from stint.store.call_results import PausedTurn
 from stint.store.session_index import ListedSession
 from stint.store.sessions import SessionRecord
 from stint.store.store import Store
+
+ROUNDS = 10
+"""Maximum parts of a list that are read until one has an entry: clients of the API take an empty page for the end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,28 +156,35 @@ class SessionReader:
         shown = turn.model_copy(update={"output_message": answer})
         return required_actions(shown, view.labels_of(last), turn.pending_approvals or ())
 
-    async def list(
-        self, *, agent_id: str | None, after: str | None, limit: int, newest_first: bool
-    ) -> tuple[list[AgentSessionObject], bool]:
-        """Return sessions of an agent, or of all, by creation, and whether others follow.
+    async def list(self, window: Window, agent_id: str | None) -> Page[AgentSessionObject]:
+        """Return sessions of an agent, or of all, by creation. A page is not empty while others are found.
 
         Raises NotFound if there is no such agent, or for an invalid id.
         """
-        found, more = await self.find(agent_id, after=after, limit=limit, newest_first=newest_first)
-        shown = await asyncio.gather(*[self.show_listed(each.agent_id, each.session_id) for each in found])
-        return [each for each in shown if each is not None], more
+        if agent_id is not None:
+            await self.agents.require(agent_id)
+        for _ in range(ROUNDS):
+            found = await self.find(agent_id, window)
+            each_shown = await asyncio.gather(*[self.show_listed(*each) for each in found.data])
+            shown = [each for each in each_shown if each is not None]
+            if shown or not found.has_more:
+                break
+            window = replace(window, after=found.position)
+        return Page(shown, found.has_more, found.position)
 
-    async def find(
-        self, agent_id: str | None, *, after: str | None, limit: int, newest_first: bool
-    ) -> tuple[Sequence[ListedSession], bool]:
-        """Return the ids of sessions as `list`."""
+    async def find(self, agent_id: str | None, window: Window) -> Page[ListedSession]:
+        """Return the ids of sessions as `list`, some of which may be deleted."""
+        if window.metadata:
+            part = await self.store.metadata_index.find_sessions(self.tenant, window, agent_id)
+            return Page(part.sessions, part.more, part.position)
         if agent_id is None:
-            list_all = self.store.session_index.list
-            return await list_all(self.tenant, after=after, limit=limit, newest_first=newest_first)
-        await self.agents.require(agent_id)
-        window = Window(limit=limit, after=after, newest_first=newest_first)
+            listed, more = await self.store.session_index.list(
+                self.tenant, after=window.after, limit=window.limit or MAX_ENTRIES, newest_first=window.newest_first
+            )
+            return Page(listed, more, listed[-1].session_id if listed else window.after)
         page = await self.store.sessions.list(self.tenant, agent_id, window)
-        return [ListedSession(agent_id, each.session_id) for each in page.data], page.has_more
+        ids = [ListedSession(agent_id, each.session_id) for each in page.data]
+        return Page(ids, page.has_more, page.position)
 
     async def show_listed(self, agent_id: str, session_id: str) -> AgentSessionObject | None:
         """Return a session of a list; None if it was deleted meanwhile."""

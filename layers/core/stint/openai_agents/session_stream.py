@@ -156,6 +156,8 @@ class SessionStream:
     idle: bool = False
     waiting: set[str] = field(default_factory=set)
     """The messages that were in line when the stream looked last."""
+    taken: list[DetachedTurn] = field(default_factory=list)
+    """The turns that this process runs, or has run."""
     expects_turn: bool = False
     """Whether a turn has the session whose header is not stored yet."""
 
@@ -204,6 +206,10 @@ class SessionStream:
                 await asyncio.sleep(SHORT_PAUSE if clock() < self.busy_until else LONG_PAUSE)
         except (NotFound, DeadlineExceeded) as error:  # the session was deleted, or the time is over
             logger.info("A stream ends", extra={"error_code": error.code})
+        finally:
+            # Lambda freezes the process when its response has ended.
+            for taken in self.taken:
+                await taken.wait()
 
     async def read_news(self, signs: SessionSigns) -> AsyncGenerator[PlacedEvent, None]:
         """Yield the events since the last one: of turns that others run, and of input that this process takes."""
@@ -246,13 +252,11 @@ class SessionStream:
         return [place_event(place, event) for place, event in zip(places, events, strict=True)]
 
     async def run_taken(self, taken: DetachedTurn) -> AsyncGenerator[PlacedEvent, None]:
-        """Yield the events of a turn that this process runs, and wait for its end if the reader leaves before."""
-        try:
-            async with aclosing(self.convert(taken.turn, taken.events())) as events:
-                async for event in events:
-                    yield event
-        finally:
-            await taken.wait()
+        """Yield the events of a turn that this process runs."""
+        self.taken.append(taken)
+        async with aclosing(self.convert(taken.turn, taken.events())) as events:
+            async for event in events:
+                yield event
 
     async def read_turns(self, signs: SessionSigns) -> AsyncGenerator[PlacedEvent, None]:
         """Yield the events of the current turn that the stream lacks, and those of the turns after it."""

@@ -115,6 +115,12 @@ class AgentSessions:
 
     async def update(self, session_id: str, params: SessionUpdateParams) -> SessionView:
         """Change a session for its later turns, and return it. Raises NotFound, and StintError as `Agents.prepare`."""
+        while not await self.try_to_update(session_id, params):
+            pass
+        return await self.reader.open(session_id)
+
+    async def try_to_update(self, session_id: str, params: SessionUpdateParams) -> bool:
+        """Change a session, and return False if it was changed at the same time. Raises as `update`."""
         view = await self.reader.open(session_id)
         given, config = params.model_fields_set, view.config
         if "agent" in given and params.agent is not None:
@@ -123,9 +129,7 @@ class AgentSessions:
             config = await self.agents.prepare(config)
         metadata = (params.metadata or {}) if "metadata" in given else view.metadata
         settings = SessionSettings(agent=config, metadata=metadata, vault_ids=[*view.vault_ids], updated_at=now())
-        store, ids = self.reader.store.sessions, (self.reader.tenant, view.agent_id, session_id)
-        await store.set_settings(*ids, settings, view.record.expires_at)
-        return await self.reader.read(view.agent_id, session_id)
+        return await self.reader.store.sessions.set_settings(self.reader.tenant, view.agent_id, view.record, settings)
 
     async def delete(self, session_id: str) -> None:
         """Delete a session. A turn that waits for its client is deleted with it.

@@ -11,8 +11,9 @@ A configuration is never changed in place, because sessions run with the one tha
     config     the configuration of the creation           the creation       sessions without settings of their own
     changed    the latest one; absent without a change     each change        answers, and sessions that are created
 
-The entry has the time of the latest change, so a reader of the entry knows whether there is one. An agent that only one
-session has is in no list: its entry is beside its configuration.
+The entry has the time of the latest change, so a reader of the entry knows whether there is one. It has the hashes of
+the agent's metadata, too, by which the index of metadata is changed with it (`stint.store.metadata_index`). An agent
+that only one session has is in no list: its entry is beside its configuration.
 """
 
 import time
@@ -20,6 +21,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 from stint.domain.errors import NotFound
+from stint.domain.ids import is_inline_agent
 from stint.domain.llama_stack.agents import Agent
 from stint.domain.paging import Page, Window
 from stint.store import keys
@@ -32,7 +34,7 @@ from stint.store.records import expiry, is_live, mark_deleted
 from stint.store.table import LIVE, Table
 
 if TYPE_CHECKING:
-    from stint.store.transactions import Transactions
+    from stint.store.transactions import Delete, Put, Transactions
 
 LONGEST_NAME = 200
 """Characters of a name in a list entry, so that the entry stays below 1 KB, one write unit."""
@@ -41,11 +43,12 @@ LONGEST_NAME = 200
 class AgentEntry(NamedTuple):
     """What an agent's list entry has: the first 200 characters of its name, and the time of its latest change.
 
-    `updated_at` is in microseconds since 1970. Both may be None.
+    `updated_at` is in microseconds since 1970. Both may be None. `pairs` are the hashes of its metadata.
     """
 
     name: str | None
     updated_at: int | None
+    pairs: bytes = b""
 
 
 class AgentStore:
@@ -66,30 +69,34 @@ class AgentStore:
 
         end = expiry(expires_at)
         config = await self._pack(tenant, agent, keys.agent_config(tenant, agent.agent_id), end)
-        entry = keys.agent(tenant, agent.agent_id)._asdict() | shown_in_lists(agent) | end
+        pairs = pairs_of(agent)
+        entry = keys.agent(tenant, agent.agent_id)._asdict() | shown_in_lists(agent) | pairs | end
         try:
-            await self._make_transactions().write([Put(config), Put(entry)])
+            await self._make_transactions().write([Put(config), Put(entry), *index_of(tenant, agent, pairs)])
         # The id was used already. The object belongs to no record.
         except ConditionFailed:
             await self._documents.delete_blob(config)
             raise
 
-    async def change(self, tenant: str, agent: Agent, seen: int | None) -> bool:
+    async def change(self, tenant: str, agent: Agent, seen: AgentEntry) -> bool:
         """Store a changed configuration, and return False if the agent was changed after `seen`, or was deleted.
 
-        `seen` is the `updated_at` of the entry on which the change is based. Two or more write units.
+        `seen` is the entry on which the change is based. Four or more write units, and two for each pair of metadata
+        that the agent has or had.
         """
         from stint.store.transactions import Put, TransactionCancelled  # noqa: PLC0415 - only for changes
 
         place = keys.changed_agent(tenant, agent.agent_id)
         before, changed = await self._table.get(place), await self._pack(tenant, agent, place)
-        entry = keys.agent(tenant, agent.agent_id)._asdict() | shown_in_lists(agent)
-        unchanged = "attribute_not_exists(updated_at)" if seen is None else "updated_at = :seen"
-        values = {":now": int(time.time())} | ({} if seen is None else {":seen": seen})
+        pairs = pairs_of(agent)
+        entry = keys.agent(tenant, agent.agent_id)._asdict() | shown_in_lists(agent) | pairs
+        unchanged = "attribute_not_exists(updated_at)" if seen.updated_at is None else "updated_at = :seen"
+        values = {":now": int(time.time())} | ({} if seen.updated_at is None else {":seen": seen.updated_at})
         condition = f"attribute_exists(pk) AND {LIVE} AND {unchanged}"
         listed = Put(entry | {"updated_at": time.time_ns() // 1000}, condition, values)
         try:
-            await self._make_transactions().write([Put(changed, condition=""), listed])
+            writes = [Put(changed, condition=""), listed, *index_of(tenant, agent, pairs, seen.pairs)]
+            await self._make_transactions().write(writes)
         except TransactionCancelled:
             await self._documents.delete_blob(changed)
             return False
@@ -140,7 +147,12 @@ class AgentStore:
         """
         if window.after is not None:
             keys.agent(tenant, window.after)  # refuses an invalid id
-        entries = await list_entries(self._table, keys.agents(tenant), window)
+        search = None
+        if window.metadata:
+            from stint.store.metadata_index import ListedSearch  # noqa: PLC0415 - few lists have a filter
+
+            search = ListedSearch(self._table, tenant, window)
+        entries = await list_entries(self._table, keys.agents(tenant), window, search)
         entries = entries.cut(fitting([entry["size"] for entry in entries.items]))
         wanted = [self._latest_of(tenant, entry) for entry in entries.items]
         found = await self._table.get_many(wanted)
@@ -156,12 +168,34 @@ class AgentStore:
         if await mark_deleted(self._table, keys.agent(tenant, agent_id)) is None:
             raise NotFound("Agent", agent_id)
 
-    async def remove(self, tenant: str, agent_id: str) -> None:
-        """Delete an agent's records, the list entry last."""
+    async def remove(self, tenant: str, agent_id: str, pairs: bytes = b"") -> None:
+        """Delete an agent's records, the list entry last. `pairs` are those of the entry, which is marked."""
+        if pairs:
+            from stint.store.metadata_index import remove_entries  # noqa: PLC0415 - few agents have metadata
+
+            await remove_entries(self._table, tenant, "agent", agent_id, pairs)
         # The entry has the mark of the deletion. Without it, a repetition would find nothing to do.
         await self._table.delete(keys.agent_config(tenant, agent_id))
         await self._table.delete(keys.changed_agent(tenant, agent_id))
         await self._table.delete(keys.agent(tenant, agent_id))
+
+
+def pairs_of(agent: Agent) -> Item:
+    """Return the attribute of a list entry with the hashes of an agent's metadata; none for an agent of one session."""
+    if not agent.agent_config.metadata or is_inline_agent(agent.agent_id):
+        return {}
+    from stint.store.metadata_index import hash_pairs  # noqa: PLC0415 - few agents have metadata
+
+    return {"pairs": hash_pairs(agent.agent_config.metadata)}
+
+
+def index_of(tenant: str, agent: Agent, pairs: Item, before: bytes = b"") -> "list[Put | Delete]":
+    """Return the writes of an agent's entries in the index of metadata, in place of those that it had before."""
+    if not pairs and not before:
+        return []
+    from stint.store.metadata_index import index_writes  # noqa: PLC0415 - few agents have metadata
+
+    return index_writes(tenant, "agent", agent.agent_id, pairs.get("pairs", b""), {}, before=before)
 
 
 def shown_in_lists(agent: Agent) -> Item:
@@ -171,4 +205,4 @@ def shown_in_lists(agent: Agent) -> Item:
 
 
 def entry_of(item: Item) -> AgentEntry:
-    return AgentEntry(item.get("name"), item.get("updated_at"))
+    return AgentEntry(item.get("name"), item.get("updated_at"), item.get("pairs", b""))

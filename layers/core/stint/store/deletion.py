@@ -4,8 +4,8 @@ An agent may have thousands of sessions, so a deletion takes longer than a reque
 of steps that can be stopped after any of them and repeated from the beginning. Two rules make this safe:
 
 - What names the rest is deleted last. A session's record names its turn, its vector db and its end users, so it goes
-  after them, and then its list entry; an agent's list entry goes after its sessions. As long as something is left, a
-  repetition finds it.
+  after them, and then its list entry; its settings name the entries of its metadata, and go after them; an agent's list
+  entry goes after its sessions. As long as something is left, a repetition finds it.
 - Who still writes is stopped first. The mark (`mark_deleted`) refuses new leases and renewals. The holder of the lease
   goes on until it renews it, so seals take the keys that it writes next: the next index of its log, its header, and its
   pending calls. What is deleted afterwards stays deleted, because the writer is refused. Seals expire by themselves.
@@ -78,7 +78,8 @@ class Deletion:
         self, tenant: str, agent_id: str, deadline: float, delete_vector_db: DeleteVectorDB | None = None
     ) -> bool:
         """Delete the sessions of a marked agent concurrently, and then its own records and blobs."""
-        if await read_marked(self._table, keys.agent(tenant, agent_id), "Agent", agent_id) is None:
+        entry = await read_marked(self._table, keys.agent(tenant, agent_id), "Agent", agent_id)
+        if entry is None:
             return True
 
         async def delete(session_id: str) -> bool:
@@ -99,7 +100,7 @@ class Deletion:
             async for _ in self._blobs.delete_prefix(keys.agent_blobs(tenant, agent_id, expires=ephemeral)):
                 if time.monotonic() >= deadline:
                     return False
-        await self._agents.remove(tenant, agent_id)
+        await self._agents.remove(tenant, agent_id, entry.get("pairs", b""))
         return True
 
     async def delete_orphan(self, tenant: str, agent_id: str) -> bool:
@@ -163,6 +164,9 @@ class Deletion:
         # The record names the vector db before it is created. `seal` then prevents its creation.
         if delete_vector_db is not None and "vector_db_id" in session:
             await delete_vector_db(tenant, session["vector_db_id"])
+        # The settings name the entries in the index of metadata. With the mark, no change adds others.
+        if "settings" in session:
+            await self._sessions.remove_pairs(tenant, agent_id, session_id)
         async for _ in self._empty_session(tenant, agent_id, session_id, ephemeral="expires_at" in session):
             if time.monotonic() >= deadline:
                 return False

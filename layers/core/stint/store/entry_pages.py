@@ -1,12 +1,13 @@
 """Pages of the list entries of a partition, by their place or by a text in their names.
 
-The entries of a name are found by reading all of them, because a partition has no order but that of its keys. So one
+The entries of a name are found by reading all of them, because a partition has no order but that of its keys. Those of
+metadata have an index (`stint.store.metadata_index`), in which a filter with several pairs looks for them. So one
 request reads SEARCHED entries at most, and then returns what it has found with its `position`, after which the next
 request goes on. A page may therefore have fewer entries than its limit, or none, while others follow.
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from stint.domain.paging import MAX_ENTRIES, Window
 from stint.store.items import Item
@@ -32,6 +33,21 @@ class Entries(NamedTuple):
         if count >= len(self.items):
             return self
         return Entries(self.items[:count], more=True, position=self.items[count - 1]["sk"] if count else None)
+
+
+class EntrySource(Protocol):
+    """Reads list entries in the order of a window.
+
+    `position` is the sort key of the last one that was looked at, and `more` whether there may be others.
+    """
+
+    position: str | None
+    more: bool
+
+    @property
+    def exhausted(self) -> bool: ...
+
+    async def take(self, count: int) -> list[Item]: ...
 
 
 class EntrySearch:
@@ -79,11 +95,11 @@ def name_of_entry(item: Item) -> str:
     return str(item.get("name") or item.get("name_start") or "")
 
 
-async def list_entries(table: Table, pk: str, window: Window) -> Entries:
-    """Return the live entries of a partition in a window."""
-    if window.name is None:
+async def list_entries(table: Table, pk: str, window: Window, search: EntrySource | None = None) -> Entries:
+    """Return the live entries of a partition in a window, or those that another search finds."""
+    if window.name is None and search is None:
         items, more = await table.live_page(pk, window)
         return Entries(items, more, items[-1]["sk"] if items else window.after)
-    search = EntrySearch(table, pk, window)
+    search = search or EntrySearch(table, pk, window)
     found = await search.take(MAX_ENTRIES if window.limit is None else window.limit)
     return Entries(found, search.more, search.position)

@@ -17,6 +17,7 @@ TRY_AGAIN = frozenset(
         "ServiceUnavailable",
         "SlowDown",
         "ThrottlingException",
+        "TransactionConflictException",
         "TransactionInProgressException",
     }
 )

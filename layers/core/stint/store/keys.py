@@ -211,6 +211,12 @@ def _fingerprint(value: str) -> str:
     return value
 
 
+def _pair(value: str) -> str:
+    if HEX.fullmatch(value) is None:
+        raise ValueError(f"{value!r} is not the hash of a pair of metadata.")
+    return value
+
+
 def _object_id(value: str) -> str:
     if OBJECT.fullmatch(value) is None and UUID.fullmatch(value) is None:
         raise ValueError(f"{value!r} is not the id of an object.")
@@ -236,6 +242,7 @@ CHECKS: Mapping[str, Callable[[str], str]] = {
     "fingerprint": _fingerprint,
     "key": _key_id,
     "object": _object_id,
+    "pair": _pair,
     "subject": short_hash,
     "tenant": checked_tenant,
 }
@@ -269,6 +276,10 @@ session_partials = Partition("partial_step:{agent}:{session}")
 session_places = Partition("waiting_session:{agent}:{session}")
 all_sessions = Shards("all_sessions", "{session}")
 listed_session = all_sessions.entry
+session_pairs = Partition("metadata:session:{pair}")
+session_pair = session_pairs.record("{session}")
+agent_pairs = Partition("metadata:agent:{pair}")
+agent_pair = agent_pairs.record("{agent}")
 waiting_turns = Partition("waiting_turn:{agent}:{session}")
 session_waiting_blobs = Prefix("{agent}/{session}/waiting/", expiring="ephemeral")
 

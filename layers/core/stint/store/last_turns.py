@@ -22,7 +22,7 @@ from stint.domain.ids import time_of
 from stint.domain.llama_stack.turns import TurnStatus, TurnSummary
 from stint.domain.paging import MAX_ENTRIES, Window
 from stint.store import keys
-from stint.store.entry_pages import Entries, EntrySearch, list_entries
+from stint.store.entry_pages import Entries, EntrySearch, EntrySource, list_entries
 from stint.store.items import Item
 from stint.store.keys import Key
 from stint.store.lease import settle
@@ -47,18 +47,20 @@ class LastTurns:
         self._records = records
 
     async def list(
-        self, tenant: str, agent_id: str, window: Window, status: TurnStatus | None
+        self, tenant: str, agent_id: str, window: Window, status: TurnStatus | None, search: EntrySource | None = None
     ) -> tuple[Entries, dict[str, TurnSummary]]:
         """Return the entries of a window's sessions, and their last turns by the ids of the sessions.
 
-        With `status`, those whose last turn has it. At most EXAMINED sessions are looked at.
+        With `status`, those whose last turn has it. With `search`, those that it finds. At most EXAMINED sessions are
+        looked at.
         """
         pk = keys.sessions(tenant, agent_id)
         limit = min(MAX_ENTRIES if window.limit is None else window.limit, EXAMINED)
         if status is None:
-            entries = await list_entries(self._table, pk, replace(window, limit=limit))
+            entries = await list_entries(self._table, pk, replace(window, limit=limit), search)
             return entries, await self.read(tenant, agent_id, entries.items)
-        search, found, turns, examined = EntrySearch(self._table, pk, window), list[Item](), dict[str, TurnSummary](), 0
+        search = search or EntrySearch(self._table, pk, window)
+        found, turns, examined = list[Item](), dict[str, TurnSummary](), 0
         while len(found) < limit and examined < EXAMINED and not search.exhausted:
             batch = await search.take(GET_BATCH)
             examined += len(batch)

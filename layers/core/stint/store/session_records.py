@@ -35,7 +35,7 @@ from stint.store.records import mark_deleted
 from stint.store.table import LIVE, Table
 
 if TYPE_CHECKING:
-    from stint.store.transactions import Transactions
+    from stint.store.transactions import Transactions, Write
 
 LISTED = frozenset({"name", "name_size", "name_start", "started_at", "expires_at"})
 """The attributes that lists show. The entry keeps them, and the state has them, too."""
@@ -84,22 +84,23 @@ class SessionRecords:
         found = await self._table.get_many(list(states.values()), attributes=OF_LAST_TURN) if states else {}
         return own | {session_id: found[key] for session_id, key in states.items() if key in found}
 
-    async def create(self, tenant: str, agent_id: str, session: Item) -> None:
+    async def create(self, tenant: str, agent_id: str, session: Item, others: "Sequence[Write]" = ()) -> None:
         """Store a new session, whose key is that of its list entry, with its entry in the list of all sessions.
 
-        Six units, or four with `compatible`. Raises ConditionFailed if there is one.
+        `others` are writes of the same transaction. Six units, or four with `compatible`. Raises ConditionFailed if
+        there is one.
         """
         from stint.store.transactions import Put  # noqa: PLC0415 - few functions create sessions
 
         end = {"expires_at": session["expires_at"]} if "expires_at" in session else {}
         listed = Put(keys.listed_session(tenant, session["sk"])._asdict() | {"agent_id": agent_id} | end)
         if not self.spread:
-            await self._transactions().write([Put(session), listed])
+            await self._transactions().write([Put(session), listed, *others])
             return
         entry = {name: value for name, value in session.items() if name in LISTED | OWN}
         # A retry of a write alone could store a record again that a deletion has removed in the meantime.
         own = Put(entry | {"moved_at": int(time.time())})
-        await self._transactions().write([own, Put(state_of(session)), listed])
+        await self._transactions().write([own, Put(state_of(session)), listed, *others])
 
     async def update(
         self,
@@ -125,6 +126,31 @@ class SessionRecords:
             if refused.item is None or "moved_at" not in refused.item:
                 raise
         return await self._table.update(state, assign, f"attribute_exists(pk) AND {condition}", values)
+
+    async def update_with(
+        self,
+        tenant: str,
+        agent_id: str,
+        session_id: str,
+        assign: Item,
+        *,
+        condition: str,
+        values: Mapping[str, Any],
+        others: "Sequence[Write]",
+    ) -> None:
+        """Change the record of a session in one transaction with other writes, for two units and theirs.
+
+        Raises ConditionFailed with the record, or None.
+        """
+        from stint.store.transactions import Update  # noqa: PLC0415 - few requests change settings
+
+        found = await self.find(tenant, agent_id, session_id)
+        if found is None:
+            raise ConditionFailed(None)
+        key = Key(found["pk"], found["sk"])
+        in_place = UNMOVED if key == keys.session(tenant, agent_id, session_id) else "attribute_exists(pk)"
+        change = Update(key, assign, f"attribute_exists(pk) AND {in_place} AND {condition}", values)
+        await self._transactions().write([change, *others])
 
     async def move(self, entry: Item) -> Item | None:
         """Move a session to its own partition, and return its record there; None if its entry has changed.

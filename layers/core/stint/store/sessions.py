@@ -10,7 +10,8 @@ deletion that runs at the same time:
     2 reads the agent              2 reads the ids of sessions      removes the session; otherwise 2 of the deletion
                                    3 deletes them, then the agent   sees the session
 
-An owner's entry and a long name are written before the session, and removed with it. A deletion first marks it
+An owner's entry and a long name are written before the session, and removed with it. The entries of its metadata are
+written with it, in one transaction (`stint.store.metadata_index`). A deletion first marks it
 (`mark_deleted`): reads and leases refuse it from then on. `stint.store.deletion` then deletes the rest, and at last the
 record and the list entry.
 """
@@ -18,7 +19,7 @@ record and the list entry.
 import time
 from collections.abc import AsyncGenerator, Sequence
 from datetime import datetime
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from stint.dataclasses import dataclass
 from stint.domain.errors import NotFound
@@ -39,6 +40,9 @@ from stint.store.records import expiry as expiry_of
 from stint.store.records import is_expired, is_live
 from stint.store.session_records import SessionRecords
 from stint.store.table import LIVE, Table
+
+if TYPE_CHECKING:
+    from stint.store.transactions import Write
 
 MAX_INLINE_NAME = 200
 """Maximum bytes of a name in the session's record, which stays under 1 KB so that a lease costs one unit."""
@@ -174,11 +178,18 @@ class SessionStore:
             # The beginning is for searches of names only.
             name = {"name_size": name_bytes(session.session_name), "name_start": beginning(session.session_name)}
             await self._put_name(tenant, agent_id, session, expiry)
+        indexed: Sequence[Write] = ()
         if settings is not None:
-            ended |= {"settings": await self._put_settings(tenant, agent_id, session.session_id, settings, expires_at)}
-        await self._records.create(tenant, agent_id, key._asdict() | started | name | expiry | ended | owned)
+            own = await self._pack_settings(tenant, agent_id, session.session_id, settings, expires_at)
+            await self._table.put(own)
+            ended |= {"settings": new_id()}
+            indexed = index_of(tenant, agent_id, session.session_id, own)
+        record = key._asdict() | started | name | expiry | ended | owned
+        await self._records.create(tenant, agent_id, record, indexed)
         # After the write: a deletion that has read the agent's sessions before it has marked the agent before that.
         if not is_live(await self._table.get(keys.agent(tenant, agent_id))):
+            if indexed:
+                await self.remove_pairs(tenant, agent_id, session.session_id)
             await self._records.remove(tenant, agent_id, session.session_id)
             await self._table.delete(keys.session_name(tenant, agent_id, session.session_id))
             await self._table.delete(keys.session_settings(tenant, agent_id, session.session_id))
@@ -192,21 +203,54 @@ class SessionStore:
             keys.session_blobs(tenant, agent_id, session.session_id, expires=bool(expiry)),
         )
 
-    async def _put_settings(
+    async def _pack_settings(
         self, tenant: str, agent_id: str, session_id: str, settings: SessionSettings, expires_at: int | None
-    ) -> str:
-        """Store the settings of a session, and return their version."""
+    ) -> Item:
+        """Return the record of the settings of a session. Large ones are in S3 when this returns."""
+        pairs: Item = {}
+        if settings.metadata:
+            from stint.store.metadata_index import hash_pairs  # noqa: PLC0415 - few sessions have metadata
+
+            pairs = {"pairs": hash_pairs(settings.metadata)}
         key = keys.session_settings(tenant, agent_id, session_id)
         prefix = keys.session_blobs(tenant, agent_id, session_id, expires=expires_at is not None)
-        await self._table.put(await self._documents.pack(key._asdict() | expiry_of(expires_at), settings, prefix))
-        return new_id()
+        return await self._documents.pack(key._asdict() | expiry_of(expires_at) | pairs, settings, prefix)
 
-    async def set_settings(
-        self, tenant: str, agent_id: str, session_id: str, settings: SessionSettings, expires_at: int | None
-    ) -> None:
-        """Replace the settings of a session. Turns that begin after this have them. Raises NotFound."""
-        version = await self._put_settings(tenant, agent_id, session_id, settings, expires_at)
-        await self._set(tenant, agent_id, session_id, {"settings": version})
+    async def set_settings(self, tenant: str, agent_id: str, record: SessionRecord, settings: SessionSettings) -> bool:
+        """Replace the settings of a session, and return False if they were changed after `record` was read.
+
+        Turns that begin after this have them. Four or more write units, and two for each pair of metadata that the
+        session has or had. Raises NotFound.
+        """
+        from stint.store.transactions import Put  # noqa: PLC0415 - few requests change settings
+
+        ids = tenant, agent_id, record.session_id
+        before = await self._table.get(keys.session_settings(*ids))
+        own = await self._pack_settings(*ids, settings, record.expires_at)
+        values: Item = {":now": int(time.time())}
+        unchanged = "attribute_not_exists(settings)"
+        if record.settings is not None:
+            unchanged, values[":seen"] = "settings = :seen", record.settings
+        # The record that was read is not older than the version. If it is newer, the condition refuses the change.
+        writes = [Put(own, condition=""), *index_of(*ids, own, (before or {}).get("pairs", b""))]
+        try:
+            await self._records.update_with(
+                *ids, {"settings": new_id()}, condition=f"{LIVE} AND {unchanged}", values=values, others=writes
+            )
+        except ConditionFailed as refused:
+            await self._documents.delete_blob(own)
+            if not is_live(refused.item):
+                raise NotFound("Session", record.session_id) from None
+            return False
+        return True
+
+    async def remove_pairs(self, tenant: str, agent_id: str, session_id: str) -> None:
+        """Delete the entries of a session in the index of metadata, which its settings name."""
+        from stint.store.metadata_index import remove_entries  # noqa: PLC0415 - few sessions have metadata
+
+        settings = await self._table.get(keys.session_settings(tenant, agent_id, session_id))
+        if settings is not None and "pairs" in settings:
+            await remove_entries(self._table, tenant, "session", session_id, settings["pairs"])
 
     async def get_settings(self, tenant: str, agent_id: str, session_id: str) -> SessionSettings:
         """Read the settings of a session that has some. Raises NotFound."""
@@ -263,12 +307,17 @@ class SessionStore:
         if window.after is not None:
             keys.session(tenant, agent_id, window.after)  # refuses an invalid id
         turns: dict[str, TurnSummary] = {}
+        search = None
+        if window.metadata:
+            from stint.store.metadata_index import ListedSearch  # noqa: PLC0415 - few lists have a filter
+
+            search = ListedSearch(self._table, tenant, window, agent_id=agent_id)
         if last_turns or status is not None:
             from stint.store.last_turns import LastTurns  # noqa: PLC0415 - few lists have them
 
-            entries, turns = await LastTurns(self._table, self._records).list(tenant, agent_id, window, status)
+            entries, turns = await LastTurns(self._table, self._records).list(tenant, agent_id, window, status, search)
         else:
-            entries = await list_entries(self._table, keys.sessions(tenant, agent_id), window)
+            entries = await list_entries(self._table, keys.sessions(tenant, agent_id), window, search)
         sizes = (ENTRY_BYTES + (item.get("name_size") or name_bytes(item["name"])) for item in entries.items)
         entries = entries.cut(fitting(sizes))
         data = [
@@ -321,6 +370,20 @@ class SessionStore:
         """Yield the ids of all sessions with a list entry, including deleted and expired ones."""
         async for item in self._table.query(keys.sessions(tenant, agent_id), attributes="sk"):
             yield item["sk"]
+
+
+def index_of(tenant: str, agent_id: str, session_id: str, settings: Item, before: bytes = b"") -> "Sequence[Write]":
+    """Return the writes of the entries of a session in the index of metadata, for the record of its settings.
+
+    `before` are the hashes of the metadata that it had.
+    """
+    pairs = settings.get("pairs", b"")
+    if not pairs and not before:
+        return ()
+    from stint.store.metadata_index import index_writes  # noqa: PLC0415 - few sessions have metadata
+
+    own: Item = {"agent_id": agent_id} | expiry_of(settings.get("expires_at"))
+    return index_writes(tenant, "session", session_id, pairs, own, before=before)
 
 
 def beginning(name: str) -> str:

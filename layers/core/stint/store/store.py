@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from stint.store.idempotency import IdempotencyRecords
     from stint.store.idempotent_requests import RequestRecords
     from stint.store.imports import ImportStore
+    from stint.store.metadata_index import MetadataIndex
     from stint.store.objects import Inbox
     from stint.store.partial_steps import PartialStepStore
     from stint.store.registrations import Registrations
@@ -89,6 +90,9 @@ class Store:
     )
     session_index: "Part[SessionIndex]" = lazy(
         "stint.store.session_index:SessionIndex", lambda self, cls: cls(self._table)
+    )
+    metadata_index: "Part[MetadataIndex]" = lazy(
+        "stint.store.metadata_index:MetadataIndex", lambda self, cls: cls(self._table)
     )
     session_files: "Part[SessionFiles]" = lazy(
         "stint.store.session_files:SessionFiles", lambda self, cls: cls(self._blobs)

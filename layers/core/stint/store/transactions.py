@@ -9,7 +9,7 @@ import asyncio
 import random
 import secrets
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from stint.aws.errors import DynamoDBError
 from stint.dataclasses import dataclass, field
@@ -24,9 +24,6 @@ if TYPE_CHECKING:
 
 MAX_WRITES = 100
 """Maximum writes of a transaction (DynamoDB, "Quotas")."""
-
-EXISTS = "attribute_exists(pk)"
-"""The condition that there is a record."""
 
 ATTEMPTS = 10
 """Maximum attempts, with random pauses of up to 20 ms before the second and 5 s before the last."""
@@ -63,13 +60,13 @@ class Update:
 
 @dataclass(frozen=True, slots=True)
 class Delete:
-    """Delete a record if a condition holds."""
+    """Delete a record if a condition holds; an empty one always holds."""
 
     key: Key
-    condition: str = EXISTS
+    condition: str = ""
 
 
-Write = Put | Update | Delete
+Write: TypeAlias = Put | Update | Delete
 
 
 class Transactions:

@@ -186,7 +186,7 @@ class VaultStore:
     async def delete_credential(self, tenant: str, vault_id: str, credential_id: str) -> None:
         """Delete a credential, whatever is changed at the same time."""
         key = keys.vault_credential(tenant, vault_id, credential_id)
-        if not await self._write_counted(tenant, vault_id, Delete(key), -1):
+        if not await self._write_counted(tenant, vault_id, Delete(key, "attribute_exists(pk)"), -1):
             raise NotFound("Credential", credential_id)
 
     async def _write_counted(self, tenant: str, vault_id: str, write: Put | Delete, change: int) -> bool:

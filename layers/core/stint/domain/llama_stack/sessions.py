@@ -5,7 +5,7 @@ from typing import Annotated
 from pydantic import Field
 
 from stint.domain.expiry import Expiry
-from stint.domain.fields import Omitted, is_unset
+from stint.domain.fields import Metadata, Omitted, is_unset
 from stint.domain.llama_stack.agents import AgentConfig
 from stint.domain.llama_stack.turns import Turn, TurnSummary
 from stint.domain.schema import Request, Schema, Timestamp
@@ -30,7 +30,8 @@ class Session(Schema):
     """A session as the API returns it. In lists, `turns` is empty.
 
     `vector_db_id` is the session's own vector db, which has the long documents of its turns. It is missing without one.
-    Lists have `last_turn` if it is asked for and the session has a turn. `forked_from` is missing in lists.
+    Lists have `last_turn` if it is asked for and the session has a turn. `forked_from` and `metadata` are missing in
+    lists.
     """
 
     session_id: str
@@ -40,6 +41,7 @@ class Session(Schema):
     vector_db_id: Omitted[str] = None
     last_turn: Omitted[TurnSummary] = None
     forked_from: Omitted[ForkedFrom] = None
+    metadata: Omitted[dict[str, str]] = None
 
 
 class SessionSettings(Schema):
@@ -77,9 +79,12 @@ class TurnList(Schema):
 
 
 class SessionCreateRequest(Request):
+    """A session to be created. Lists find it by its `metadata`. A fork does not have the metadata of its source."""
+
     session_name: str
     expires_after: Omitted[Expiry] = None
     fork_from: Omitted[ForkFrom] = None
+    metadata: Omitted[Metadata] = None
 
 
 class SessionCreateResponse(Schema):

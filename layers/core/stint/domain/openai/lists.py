@@ -20,7 +20,7 @@ class ListObject(Schema, Generic[T]):
     has_more: bool = False
 
     @classmethod
-    def of(cls, data: list[Any], has_more: bool) -> Self:
-        """Make a page of entries that have ids."""
-        first, last = (data[0].id, data[-1].id) if data else ("", "")
+    def of(cls, data: list[Any], has_more: bool, position: str | None = None) -> Self:
+        """Make a page of entries that have ids. `position` is where a list goes on after an empty page."""
+        first, last = (data[0].id, data[-1].id) if data else ("", position if has_more and position else "")
         return cls(data=data, has_more=has_more, first_id=first, last_id=last)

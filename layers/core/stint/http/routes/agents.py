@@ -13,6 +13,7 @@ from stint.domain.tools import AgentToolGroupWithArgs
 from stint.http.dependencies import AgentRoute, AgentsServicesDep
 from stint.http.entry_windows import EntryWindow, refuse_index
 from stint.http.json_responses import NULL, document, listing, null
+from stint.http.metadata_filters import METADATA_PARAMETER
 from stint.http.scopes import RETRIED, requires
 
 router = APIRouter(prefix="/v1/agents", tags=["Agents"], route_class=AgentRoute)
@@ -34,7 +35,7 @@ async def create_agent(body: AgentCreateRequest, request: Request, services: Age
     return document(AgentCreateResponse(agent_id=agent_id))
 
 
-@router.get("", response_model=AgentList)
+@router.get("", response_model=AgentList, openapi_extra=METADATA_PARAMETER)
 @requires("use")
 async def list_agents(services: AgentsServicesDep, window: EntryWindow) -> Response:
     """List agents by creation, oldest first by default."""
@@ -62,14 +63,19 @@ async def delete_agent(agent_id: str, services: AgentsServicesDep) -> Response:
 async def create_session(agent_id: str, body: SessionCreateRequest, services: AgentsServicesDep) -> Response:
     """Create a session, which starts with copies of another one's turns if `fork_from` names one."""
     create = partial(
-        services.sessions.create, agent_id, body.session_name, body.expires_after, fork_from=body.fork_from
+        services.sessions.create,
+        agent_id,
+        body.session_name,
+        body.expires_after,
+        fork_from=body.fork_from,
+        metadata=body.metadata,
     )
     find = partial(services.sessions.find_created, agent_id)
     async with services.meters.request() if body.fork_from else nullcontext():
         return document(SessionCreateResponse(session_id=await services.creations.run(find, create)))
 
 
-@router.get("/{agent_id}/sessions", response_model=SessionList, tags=["Sessions"])
+@router.get("/{agent_id}/sessions", response_model=SessionList, tags=["Sessions"], openapi_extra=METADATA_PARAMETER)
 @requires("use")
 async def list_sessions(
     agent_id: str,

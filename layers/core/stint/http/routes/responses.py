@@ -28,7 +28,7 @@ from stint.domain.run_signals import HeartbeatReceived
 from stint.http.deadline import deadline_of
 from stint.http.dependencies import ProviderDataDep, is_llama_stack_address
 from stint.http.errors import document_of
-from stint.http.json_responses import document
+from stint.http.json_responses import TRACE, document
 from stint.http.list_params import Included, Limit, Order
 from stint.http.message_pages import FirstMessage
 from stint.http.openai_dependencies import OpenAIServicesDep
@@ -187,6 +187,13 @@ async def get_response_step_input(
     read = services.response_inputs.read
     use_found = services.response_requests.use_found
     return document(await use_found(response_id, lambda own: read(own, step_id, start_index, provider_data)))
+
+
+@router.get(RESPONSE + "/trace", responses=TRACE)
+@requires("use")
+async def get_response_trace(response_id: str, services: OpenAIServicesDep) -> Response:
+    """Read the trace of a response that has ended, in OTLP/JSON with OpenTelemetry's names for generative AI."""
+    return document(await services.response_requests.use_found(response_id, services.response_traces.read))
 
 
 def encode_event(event: ResponseEvent | str) -> bytes:

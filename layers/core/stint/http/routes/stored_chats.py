@@ -1,6 +1,5 @@
 """Routes of stored chat completions."""
 
-import re
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
@@ -18,34 +17,33 @@ from stint.http.dependencies import is_llama_stack_address
 from stint.http.inference_dependencies import InferenceServicesDep
 from stint.http.json_responses import document
 from stint.http.list_params import Limit, Order
+from stint.http.metadata_filters import METADATA_PARAMETER, MetadataFilter
 from stint.http.requests import StrictRoute
 from stint.http.scopes import requires
 
 CHATS = "/v1/chat/completions"
 CHAT = CHATS + "/{completion_id}"
-METADATA = re.compile(r"metadata\[(.+)\]", re.DOTALL)
 
 router = APIRouter(tags=["Chat"], route_class=StrictRoute)
 
 
-@router.get(CHATS, response_model=ChatCompletionList)
+@router.get(CHATS, response_model=ChatCompletionList, openapi_extra=METADATA_PARAMETER)
 @requires("use")
 async def list_chat_completions(
     request: Request,
     services: InferenceServicesDep,
     limit: Limit,
+    metadata: MetadataFilter,
     after: str | None = None,
     model: str | None = None,
     order: Annotated[Order | None, Query(description="asc; at /v1/openai/v1, desc")] = None,
 ) -> Response:
-    """List stored completions. `metadata[key]=value` lists those with this value, and may be repeated.
+    """List stored completions, in whole or those with metadata.
 
     At /v1/openai/v1 they have their `input_messages`, as in Llama Stack.
     """
     ours = not is_llama_stack_address(request)
-    found = await services.stored_chats.list(
-        after, limit, model, metadata_of(request), order=order or ("asc" if ours else "desc")
-    )
+    found = await services.stored_chats.list(after, limit, model, metadata, order=order or ("asc" if ours else "desc"))
     if ours:
         return document(ChatCompletionList.of([each.completion for each in found.data], found.has_more))
     entries = [CompletionWithInputMessages.of(each) for each in found.data]
@@ -87,9 +85,3 @@ async def list_chat_messages(
 ) -> Response:
     """List the messages of a stored completion's request."""
     return document(await services.stored_chats.messages(completion_id, after, limit, order))
-
-
-def metadata_of(request: Request) -> dict[str, str]:
-    """Return the metadata of a list's filter."""
-    found = ((METADATA.fullmatch(name), value) for name, value in request.query_params.items())
-    return {match[1]: value for match, value in found if match}

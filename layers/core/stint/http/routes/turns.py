@@ -22,7 +22,7 @@ from stint.domain.steps import StepResponse
 from stint.http.deadline import deadline_of
 from stint.http.dependencies import AgentRoute, AgentsServicesDep, ProviderDataDep
 from stint.http.errors import body_of
-from stint.http.json_responses import document
+from stint.http.json_responses import TRACE, document
 from stint.http.message_pages import FirstMessage
 from stint.http.scopes import RESUMPTION, RUN, requires
 from stint.http.sse import COMMENT_LINE, encode_frame
@@ -174,6 +174,13 @@ async def get_step_input(
     """Read what the model saw in an inference step: messages, tools and parameters, rebuilt from what is stored."""
     read = services.step_inputs.read
     return document(await read(agent_id, session_id, turn_id, step_id, start_index, provider_data=provider_data))
+
+
+@router.get(TURN + "/trace", responses=TRACE)
+@requires("use")
+async def get_turn_trace(agent_id: str, session_id: str, turn_id: str, services: AgentsServicesDep) -> Response:
+    """Read the trace of a turn that has ended, in OTLP/JSON with OpenTelemetry's names for generative AI."""
+    return document(await services.turn_traces.read(agent_id, session_id, turn_id))
 
 
 @router.get(SESSION + "/turns", response_model=TurnList)

@@ -4,16 +4,18 @@ from functools import partial
 
 from fastapi import APIRouter, Request, Response
 
+from stint.dataclasses import replace
 from stint.domain.llama_stack.agents import Agent
 from stint.domain.openai.lists import ListObject
-from stint.domain.paging import Window
 from stint.http.agent_warnings import warn_of_missing_names
 from stint.http.dependencies import AgentRoute, AgentsServicesDep
 from stint.http.json_responses import document
+from stint.http.metadata_filters import MetadataFilter
 from stint.http.scopes import RETRIED, requires
 from stint.openai_agents.agents import from_agent, to_agent_config, update_agent_config
 from stint.openai_agents.routes.dependencies import ListWindowDep
 from stint.openai_agents.schemas.agents import AgentCreateParams, AgentDeleted, AgentObject, AgentUpdateParams
+from stint.openai_agents.session_reader import ROUNDS
 from stint.services.agents.endpoints import check_endpoints
 
 router = APIRouter(prefix="/v1/agents", tags=["OpenAI Agents"], route_class=AgentRoute)
@@ -36,11 +38,16 @@ async def create_saved_agent(body: AgentCreateParams, request: Request, services
 
 @router.get("", response_model=ListObject[AgentObject], include_in_schema=False)
 @requires("use")
-async def list_saved_agents(services: AgentsServicesDep, window: ListWindowDep) -> Response:
-    """List agents by creation, newest first."""
-    page = await services.agents.list(Window(limit=window.limit, after=window.after, newest_first=window.newest_first))
+async def list_saved_agents(services: AgentsServicesDep, window: ListWindowDep, metadata: MetadataFilter) -> Response:
+    """List agents by creation, newest first; with `metadata[key]=value`, those that have it."""
+    part = window.filtered(metadata)
+    for _ in range(ROUNDS):
+        page = await services.agents.list(part)
+        if page.data or not page.has_more:
+            break
+        part = replace(part, after=page.position)
     shown = [show_agent(agent) for agent in page.data]
-    return document(ListObject[AgentObject].of(shown, has_more=page.has_more))
+    return document(ListObject[AgentObject].of(shown, page.has_more, page.position))
 
 
 @router.get("/{agent_id}", response_model=AgentObject, include_in_schema=False)

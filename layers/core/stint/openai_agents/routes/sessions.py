@@ -14,6 +14,7 @@ from stint.http.deadline import deadline_of
 from stint.http.dependencies import AgentRoute
 from stint.http.errors import late_document_of
 from stint.http.json_responses import document
+from stint.http.metadata_filters import METADATA_PARAMETER, MetadataFilter
 from stint.http.scopes import RETRIED, requires
 from stint.http.sse import COMMENT_LINE, encode_frame
 from stint.http.streaming import RequestContextDep, StreamFormat, encode_events, stream_frames
@@ -28,6 +29,7 @@ from stint.openai_agents.schemas.sessions import (
     SessionUpdateParams,
 )
 from stint.openai_agents.schemas.stream_events import AgentErrorDetails, AgentErrorEvent, AgentStreamEvent
+from stint.openai_agents.schemas.traces import AgentTraceObject
 from stint.openai_agents.schemas.turns import AgentTurnObject
 from stint.openai_agents.services import OpenAIAgentsServices
 from stint.openai_agents.session_reader import SessionView
@@ -43,11 +45,12 @@ from stint.openai_agents.turn_events import pad_delta
 
 PREFIX = "/v1/agents/sessions"
 SESSION = "/{session_id}"
+STREAM = {"text/event-stream": {"schema": {"$ref": "#/components/schemas/AgentSessionEvent"}}}
 STREAMS: dict[int | str, dict[str, Any]] = {
-    200: {"content": {"text/event-stream": {}}, "description": "The session, or the events of its first turn."}
+    200: {"content": STREAM, "description": "The session, or the events of its first turn."}
 }
 EVENTS: dict[int | str, dict[str, Any]] = {
-    200: {"content": {"text/event-stream": {}}, "description": "The events of the session, as they happen."}
+    200: {"content": STREAM, "description": "The events of the session, as they happen."}
 }
 ACCEPTED: dict[int | str, dict[str, Any]] = {202: {"description": "The events are accepted. They take effect later."}}
 
@@ -76,16 +79,14 @@ async def create_agent_session(
     return answer_stream(events(), services, view.session_id, pads=body.stream_options.include_obfuscation)
 
 
-@router.get("", response_model=ListObject[AgentSessionObject])
+@router.get("", response_model=ListObject[AgentSessionObject], openapi_extra=METADATA_PARAMETER)
 @requires("use")
 async def list_agent_sessions(
-    services: OpenAIAgentsServicesDep, window: ListWindowDep, agent_id: str | None = None
+    services: OpenAIAgentsServicesDep, window: ListWindowDep, metadata: MetadataFilter, agent_id: str | None = None
 ) -> Response:
     """List sessions of all agents by creation, newest first; with `agent_id`, those of one."""
-    found, more = await services.reader.list(
-        agent_id=agent_id, after=window.after, limit=window.limit, newest_first=window.newest_first
-    )
-    return document(ListObject[AgentSessionObject].of(found, has_more=more))
+    found = await services.reader.list(window.filtered(metadata), agent_id)
+    return document(ListObject[AgentSessionObject].of(found.data, found.has_more, found.position))
 
 
 @router.get(SESSION, response_model=AgentSessionObject)
@@ -199,6 +200,17 @@ async def list_session_turns(session_id: str, services: OpenAIAgentsServicesDep,
     view = await services.reader.open(session_id)
     turns, more = await TurnLists(services.reader).list_turns(view, window)
     return document(ListObject[AgentTurnObject].of(turns, has_more=more))
+
+
+@router.get(SESSION + "/traces", response_model=ListObject[AgentTraceObject])
+@requires("use")
+async def list_session_traces(session_id: str, services: OpenAIAgentsServicesDep, window: ListWindowDep) -> Response:
+    """List the traces of the turns that have ended, newest first, in the form of OTLP."""
+    from stint.openai_agents.session_traces import list_traces  # noqa: PLC0415 - few requests read traces
+
+    view = await services.reader.open(session_id)
+    traces, more = await list_traces(services.reader, view, window, services.turn_traces.service)
+    return document(ListObject[AgentTraceObject].of(traces, has_more=more))
 
 
 @router.get(SESSION + "/turns/{turn_id}", response_model=AgentTurnObject)

@@ -107,7 +107,7 @@ class Agents:
             found, entry = await self.store.get_latest(self.tenant, agent_id)
             config = await self.prepare(change(found.agent_config))
             changed = found.model_copy(update={"agent_config": config, "updated_at": now()})
-            if await self.store.change(self.tenant, changed, entry.updated_at):
+            if await self.store.change(self.tenant, changed, entry):
                 return await asyncio.to_thread(masked_agent, changed)
 
     async def require_model(self, model_id: str) -> None:

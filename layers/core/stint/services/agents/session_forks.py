@@ -15,7 +15,7 @@ meet the copies of a later one.
 The fork belongs to the end user of its source, and expires with it at the latest, because it has the same contents.
 """
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 
@@ -24,7 +24,7 @@ from stint.dataclasses import dataclass, replace
 from stint.domain.errors import Conflict, InvalidRequest, NotFound, StintError
 from stint.domain.ids import copied_id
 from stint.domain.llama_stack.copied_turns import copy_turn
-from stint.domain.llama_stack.sessions import ForkedFrom, ForkFrom, Session
+from stint.domain.llama_stack.sessions import ForkedFrom, ForkFrom, Session, SessionSettings
 from stint.domain.llama_stack.stored_turns import StoredTurn
 from stint.domain.run_outcome import RunStatus
 from stint.domain.stops import stop_name
@@ -56,8 +56,17 @@ class SessionForks:
     deletions: Deletions
     history_bytes: int
 
-    async def create(self, agent_id: str, session: Session, expires_at: int | None, fork_from: ForkFrom) -> None:
+    async def create(
+        self,
+        agent_id: str,
+        session: Session,
+        expires_at: int | None,
+        fork_from: ForkFrom,
+        metadata: Mapping[str, str],
+    ) -> None:
         """Store a session that starts with copies of the turns up to one of another session of the agent.
+
+        It has the configuration of that one, and metadata of its own.
 
         Raises:
             NotFound: there is no such session or turn, or it belongs to another end user.
@@ -81,9 +90,11 @@ class SessionForks:
         last = LastTurn(copied_id(newest.header.turn_id, session.session_id), len(newest.records))
         owner = source.end_users or find_owner()
         record_owners(owner.split())
-        settings = None
+        settings = SessionSettings(metadata={**metadata}, updated_at=session.started_at) if metadata else None
         if source.settings is not None:  # a fork goes on with the configuration of its source
-            settings = await self.store.sessions.get_settings(self.tenant, agent_id, source.session_id)
+            found = await self.store.sessions.get_settings(self.tenant, agent_id, source.session_id)
+            own = {"metadata": {**metadata}, "updated_at": session.started_at}
+            settings = found.model_copy(update=own)
         await self.store.sessions.create(
             self.tenant, agent_id, session, target.expires_at, last=last, owner=owner, files=files, settings=settings
         )

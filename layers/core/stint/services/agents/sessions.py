@@ -89,7 +89,8 @@ class Sessions:
     ) -> str:
         """Store a session under a new id, and return the id. With `fork_from`, it starts with copies of turns.
 
-        A session keeps the configuration that its agent has now. `override` changes it for this session alone.
+        A fork has `metadata`, too, and not that of its source. A session keeps the configuration that its agent has
+        now. `override` changes it for this session alone.
 
         Raises:
             NotFound: there is no such agent, or no such session or turn to fork from.
@@ -120,7 +121,7 @@ class Sessions:
                 self.tenant, agent_id, session, expires_at, end_users_of(), settings=settings
             )
         else:
-            await self.forks.create(agent_id, session, expires_at, fork_from)
+            await self.forks.create(agent_id, session, expires_at, fork_from, metadata or {})
         add_log_keys(session_id=session.session_id)
         return session.session_id
 
@@ -195,6 +196,9 @@ class Sessions:
                 yield await self._show(agent_id, record, page)
 
         turns = await self._show(agent_id, record, first)
+        metadata: dict[str, str] = {}
+        if record.settings is not None:
+            metadata = (await self.store.sessions.get_settings(self.tenant, agent_id, session_id)).metadata
         session = Session(
             session_id=session_id,
             session_name=record.name,
@@ -202,6 +206,7 @@ class Sessions:
             started_at=record.started_at,
             vector_db_id=record.vector_db_id,
             forked_from=record.forked_from,
+            metadata=metadata or None,
         )
         return session, others() if more else None
 

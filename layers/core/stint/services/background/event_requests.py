@@ -179,6 +179,7 @@ class EventRequests:
         handle = await retry_while_locked(start, self.lock_wait_seconds, deadline)
         turn = await handle.outcome()
         await handle.finish()
+        await handle.send_trace()
         return turn
 
     async def run_response(

@@ -43,6 +43,9 @@ class StartedResponse:
     async def finish(self) -> None:
         await self._responses.meters.stops.settle()
 
+    async def send_trace(self) -> None:
+        await self._responses.send_trace(self._run.log.response, self._run.run.deadline)
+
 
 class FollowedResponse:
     """The handle of a stored response that another process runs or ran. Its stream begins at once.
@@ -79,6 +82,9 @@ class FollowedResponse:
 
     async def finish(self) -> None:
         """Do nothing: the process that runs the response does it."""
+
+    async def send_trace(self) -> None:
+        """Do nothing, likewise."""
 
 
 async def read_outcome(events: AsyncIterator[ResponseEvent]) -> Response:

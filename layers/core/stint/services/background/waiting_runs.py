@@ -97,6 +97,7 @@ class WaitingRuns:
                 if not isinstance(started, StartedRun):
                     await started.outcome()
                     await started.finish()
+                    await started.send_trace()
                 await line.remove_place(place.message_id)  # its removal after the start may have failed
             except TEMPORARY as error:
                 still = isinstance(error, DeadlineExceeded)

@@ -83,9 +83,10 @@ class Worker:
             AttemptsExhausted: no attempt ended the response. Its message is kept for the dead-letter queue.
             Exception: the attempt or the completion event failed, and another attempt may succeed.
         """
+        runs = False
         try:
             stored = await self.load(response_id)
-            if stored is not None and stored.ending is None:
+            if runs := stored is not None and stored.ending is None:
                 with acting_as(stored.creator):  # whoever has queued it
                     stored = await self.attempt(stored, deadline)
             refuse_exhausted(stored)
@@ -94,7 +95,10 @@ class Worker:
                 await self.note_failure(response_id, error, last=last)
             await self.finish(await self.load(response_id), event_id)
             raise
-        return await self.finish(stored, event_id)
+        finished = await self.finish(stored, event_id)
+        if runs and finished is not None:
+            await self.resumer.responses.send_trace(finished, deadline)
+        return finished
 
     async def load(self, response_id: str) -> StoredResponse | None:
         """Step 1: read the response; None if it was deleted."""

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import aclosing
 from functools import partial
+from typing import TYPE_CHECKING
 
 from stint.caller import record_end
 from stint.dataclasses import replace
@@ -46,6 +47,9 @@ from stint.store.parallel import value_of
 from stint.store.response_leases import ForegroundLease
 from stint.store.store import Store
 
+if TYPE_CHECKING:
+    from stint.services.traces.trace_sender import TraceSender
+
 logger = logging.getLogger(__name__)
 
 
@@ -62,6 +66,7 @@ class Responses:
         default_model: str,
         meters: Meters,
         retention_days: float = 0,
+        traces: "TraceSender | None" = None,
     ) -> None:
         self.tenant = tenant
         self.store = store
@@ -71,6 +76,7 @@ class Responses:
         self.default_model = default_model
         self.meters = meters
         self.retention_days = retention_days
+        self.traces = traces
 
     @metered
     async def start(self, request: CreateResponse, context: RequestContext) -> ResponseRun:
@@ -250,6 +256,17 @@ class Responses:
             await self.meters.end()
         for event in stream.emit_ending(log.response):
             yield event
+
+    async def send_trace(self, response: StoredResponse, deadline: float) -> None:
+        """Send the trace of a response that has ended, if traces are sent. Nothing is raised.
+
+        `deadline` is that of its run, a time of the event loop's clock.
+        """
+        if self.traces is None or response.ending is None:
+            return
+        from stint.services.traces.response_spans import make_trace  # noqa: PLC0415 - few stacks send traces
+
+        await self.traces.send(partial(make_trace, response), deadline)
 
     async def note_refusal(self, response: ResponseRun) -> None:
         """End a response that the model's provider refuses as failed, and one that is cancelled before as cancelled."""

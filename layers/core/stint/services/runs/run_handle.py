@@ -110,6 +110,10 @@ class RunHandle(Protocol[E, D]):
         """Do what may be done after the answer was sent. Nothing is raised."""
         ...
 
+    async def send_trace(self) -> None:
+        """Send the trace of the run to its receivers, after everything else. Nothing is raised."""
+        ...
+
 
 class StreamClosed(Exception):
     """A stream ends before its run, without the marks of an end, so that its client reconnects."""
@@ -183,6 +187,7 @@ class WaitingRun(Generic[E, D]):
     ) -> None:
         self._start, self._read_message, self._deadline = start, read_message, deadline
         self._started: RunHandle[E, D] | None = None
+        self._traced: RunHandle[E, D] | None = None
 
     @property
     def error(self) -> StintError | None:
@@ -192,7 +197,7 @@ class WaitingRun(Generic[E, D]):
         return await open_events(read_in_one_task(self.events()), seconds)
 
     async def events(self) -> AsyncGenerator[E, None]:
-        started = await self._start(self._deadline)
+        started = self._traced = await self._start(self._deadline)
         async with aclosing(started.events()) as events:
             async for event in events:
                 yield event
@@ -214,6 +219,12 @@ class WaitingRun(Generic[E, D]):
     async def finish(self) -> None:
         if self._started is not None:
             await self._started.finish()
+
+    async def send_trace(self) -> None:
+        # Not in `finish`, for which the end of a stream waits here.
+        run = self._traced or self._started
+        if run is not None:
+            await run.send_trace()
 
 
 class End:

@@ -33,10 +33,9 @@ class DetachedTurn:
         """Yield the events of the turn since its start, or since it was resumed. Closing this stops nothing."""
         while not isinstance(event := await self._queue.get(), End):
             yield event
-        await self._task
 
     async def wait(self) -> None:
-        """Wait until the turn has ended, or waits for its client. Nothing is raised."""
+        """Wait until all is done that follows the end of the turn, or its pause. Nothing is raised."""
         await asyncio.wait({self._task})
 
 
@@ -58,11 +57,13 @@ async def start_detached(
                 started.set_exception(error)
                 return
             started.set_result(handle)
-            try:
-                if handle is not None:
+            if handle is not None:
+                try:
                     await put_events(handle, queue)
-            finally:
-                queue.put_nowait(END)
+                finally:
+                    queue.put_nowait(END)
+                await handle.finish()
+                await handle.send_trace()
 
     task = asyncio.create_task(run())
     handle = await asyncio.shield(started)
@@ -73,4 +74,3 @@ async def put_events(handle: StartedTurn, queue: EventQueue) -> None:
     async with aclosing(handle.events()) as events:
         async for event in events:
             queue.put_nowait(event)
-    await handle.finish()

@@ -277,8 +277,7 @@ class SessionInput:
             return
         taken = await self.take_results(task.turn_id, deadline)
         if taken is not None:
-            async for _ in taken.events():
-                pass
+            await taken.wait()
         elif turn.status is TurnStatus.in_progress and await self.has_results(turn):
             await self.requests.send(task)
 

@@ -59,6 +59,9 @@ class StartedTurn:
         await self._turns.write_segments(self._run)
         await self._turns.meters.stops.settle()
 
+    async def send_trace(self) -> None:
+        await self._turns.send_trace(self._run)
+
 
 class FollowedTurn:
     """The handle of a turn that another request runs. Its stream begins at once, as its status is known."""
@@ -85,6 +88,9 @@ class FollowedTurn:
 
     async def finish(self) -> None:
         """Do nothing: the process that runs the turn does it."""
+
+    async def send_trace(self) -> None:
+        """Do nothing, likewise."""
 
 
 async def number_events(

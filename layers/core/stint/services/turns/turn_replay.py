@@ -1,7 +1,6 @@
 """The events of a turn from its log, with the numbers of its first stream."""
 
 from collections.abc import Iterable, Iterator
-from typing import TypeVar
 
 from stint.domain.inference import AnswerDetails
 from stint.domain.llama_stack.events import (
@@ -22,13 +21,10 @@ from stint.domain.run_events import (
     RunEnded,
     StepComplete,
     StepEvent,
-    StepStart,
-    StepStartWithInput,
 )
 from stint.domain.run_outcome import RunOutcome, RunStatus
 from stint.loop.step_events import StepReplay
-
-T = TypeVar("T")
+from stint.services.turns.input_notes import InputNotes
 
 
 class TurnReplay:
@@ -78,26 +74,6 @@ class TurnReplay:
         for event in events:
             self.count += 1
             yield NumberedEvent(self.count - 1, event)
-
-
-class InputNotes:
-    """Adds the messages that a turn has taken to the event of the step that follows them."""
-
-    def __init__(self, turn: StoredTurn) -> None:
-        self._turn = turn
-        self._noted = len(turn.merged)
-
-    def note(self, event: T) -> T | StepStartWithInput:
-        """Return the event, with the messages that were taken since the last step if it starts one."""
-        if not isinstance(event, StepStart) or len(merged := self._turn.merged) == self._noted:
-            return event
-        taken, self._noted = merged[self._noted :], len(merged)
-        return StepStartWithInput(
-            step_type=event.step_type, step_id=event.step_id, metadata=event.metadata, taken=taken
-        )
-
-    def note_all(self, events: Iterable[T]) -> "Iterator[T | StepStartWithInput]":
-        return map(self.note, events)
 
 
 def shown(events: Iterable[LoopEvent]) -> Iterator[StepEvent]:

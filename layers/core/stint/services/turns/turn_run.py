@@ -11,6 +11,7 @@ from stint.dataclasses import dataclass
 from stint.domain.content import DocumentText
 from stint.domain.errors import Cancelled, Interrupted, StintError, StoreUnavailable, Unexpected, rename_param
 from stint.domain.inference import AnswerDetails, Usage
+from stint.domain.llama_stack.agents import AgentConfig
 from stint.domain.llama_stack.events import TerminalEvent, TurnAwaitingInput, TurnComplete, TurnFailed, TurnStart
 from stint.domain.llama_stack.stored_turns import TurnHeader, TurnRecord
 from stint.domain.llama_stack.turns import TurnOverrides
@@ -44,12 +45,13 @@ class TurnRun:
 
     A turn that is resumed with approvals alone has no `announcement`.
 
-    `used` is the usage of a resumed turn before the pause; `error` is the turn's error.
+    `config` is the agent's; `used` is the usage of a resumed turn before the pause; `error` is the turn's error.
     """
 
     run: Run
     log: TurnLog
     announcement: TurnStart | StepComplete | None
+    config: AgentConfig
     used: Usage | None = None
     error: StintError | None = None
 

@@ -15,6 +15,8 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing, suppress
+from functools import partial
+from typing import TYPE_CHECKING
 
 from stint.dataclasses import replace
 from stint.documents.document_reader import DocumentReader, images_of
@@ -39,6 +41,7 @@ from stint.services.agents.masking import kept_overrides, refuse_masked_args, st
 from stint.services.runs.partial_writer import PartialWriter
 from stint.services.runs.run_handle import RequestContext
 from stint.services.turns.history import add_input
+from stint.services.turns.input_notes import InputNotes
 from stint.services.turns.planner import Planner
 from stint.services.turns.resume import (
     answer_turn,
@@ -54,11 +57,13 @@ from stint.services.turns.session_documents import SessionDocuments
 from stint.services.turns.session_opener import OpenSession, SessionOpener
 from stint.services.turns.tool_responses import ResultChecks
 from stint.services.turns.turn_log import TurnLog, make_partial_storage
-from stint.services.turns.turn_replay import InputNotes
 from stint.services.turns.turn_run import TurnRun, fail_turn, make_header, terminal_event
 from stint.spending.meters import Meters, metered
 from stint.store.parallel import value_of
 from stint.store.store import Store
+
+if TYPE_CHECKING:
+    from stint.services.traces.trace_sender import TraceSender
 
 logger = logging.getLogger(__name__)
 
@@ -76,6 +81,7 @@ class Turns:
         reader: DocumentReader,
         documents: SessionDocuments,
         meters: Meters,
+        traces: "TraceSender | None" = None,
     ) -> None:
         self.tenant = tenant
         self.store = store
@@ -85,6 +91,7 @@ class Turns:
         self.reader = reader
         self.documents = documents
         self.meters = meters
+        self.traces = traces
 
     @metered
     async def start(
@@ -135,7 +142,7 @@ class Turns:
                 # The turn that waits first: once another turn is the last one, nobody could end it any more.
                 await cancel_waiting(self.store, session.keeper.lease, session.last)
                 await log.put_header()
-        return TurnRun(run, log, TurnStart(turn_id=run.run_id))
+        return TurnRun(run, log, TurnStart(turn_id=run.run_id), session.config)
 
     def make_log(self, session: OpenSession, turn: StoredTurn, plan: Plan) -> TurnLog:
         """Return the log of a turn, whose end the process remembers."""
@@ -190,7 +197,7 @@ class Turns:
                     await log.append_answer(answer)
         if not completed:  # after the results are stored: until then, a repeated request needs the calls
             await forget_calls(self.store, log.keeper.lease, turn_id)
-        return TurnRun(run, log, announce(answer.step), used=run.usage)
+        return TurnRun(run, log, announce(answer.step), session.config, used=run.usage)
 
     async def open_last(
         self, agent_id: str, session_id: str, turn_id: str, request: TurnResumeRequest, deadline: float
@@ -242,6 +249,16 @@ class Turns:
         """Write what makes the session cheaper to read, after the turn's response was sent. Nothing is raised."""
         if turn.log.recorder is not None:
             await turn.log.recorder.write_segments()
+
+    async def send_trace(self, turn: TurnRun) -> None:
+        """Send the trace of a turn that has ended, if traces are sent. Nothing is raised."""
+        stored, lease = turn.log.turn, turn.log.keeper.lease
+        if self.traces is None:
+            return
+        from stint.services.traces.turn_spans import has_ended, make_trace  # noqa: PLC0415 - few stacks send traces
+
+        if has_ended(stored):
+            await self.traces.send(partial(make_trace, stored, lease.agent_id, turn.config), turn.run.deadline)
 
     async def get(self, agent_id: str, session_id: str, turn_id: str) -> Turn:
         """Return a turn.

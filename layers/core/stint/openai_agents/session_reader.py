@@ -17,6 +17,7 @@ a session shows is derived from records that have other purposes:
 """
 
 import asyncio
+from collections.abc import Sequence
 from datetime import datetime
 
 from stint.dataclasses import dataclass, replace

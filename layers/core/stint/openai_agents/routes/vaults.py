@@ -4,12 +4,10 @@ Whoever may use the API reads vaults, since sessions name them. Changes need `re
 decides which account all sessions with its vault act for.
 """
 
-import re
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Query, Request, Response
+from fastapi import APIRouter, Depends, Query, Response
 
-from stint.domain.errors import InvalidRequest
 from stint.domain.openai.lists import ListObject
 from stint.domain.openai.vaults import (
     CreateCredential,
@@ -23,6 +21,7 @@ from stint.domain.openai.vaults import (
     VaultStatus,
 )
 from stint.http.json_responses import document
+from stint.http.metadata_filters import METADATA_PARAMETER, MetadataFilter
 from stint.http.requests import StrictRoute
 from stint.http.scopes import OBJECT, requires
 from stint.openai_agents.routes.dependencies import ListWindowDep, OpenAIAgentsServicesDep
@@ -31,19 +30,8 @@ VAULTS = "/v1/vaults"
 VAULT = VAULTS + "/{vault_id}"
 CREDENTIALS = VAULT + "/credentials"
 CREDENTIAL = CREDENTIALS + "/{credential_id}"
-METADATA = re.compile(r"metadata\[(.+)\]", re.DOTALL)
-MOST_PAIRS = 16
 
 router = APIRouter(tags=["OpenAI Agents"], route_class=StrictRoute)
-
-
-async def metadata_of(request: Request) -> dict[str, str]:
-    """Return the pairs of `metadata[key]=value` in a query. Raises InvalidRequest if there are too many."""
-    query = request.query_params.multi_items()
-    named = {found[1]: value for name, value in query if (found := METADATA.fullmatch(name)) is not None}
-    if len(named) > MOST_PAIRS:
-        raise InvalidRequest(f"The query has {len(named)} pairs of metadata; at most {MOST_PAIRS} are allowed.")
-    return named
 
 
 async def is_active_wanted(
@@ -55,7 +43,6 @@ async def is_active_wanted(
     return not wanted or "active" in wanted
 
 
-MetadataDep = Annotated[dict[str, str], Depends(metadata_of)]
 ActiveDep = Annotated[bool, Depends(is_active_wanted)]
 
 
@@ -66,10 +53,10 @@ async def create_vault(body: CreateVault, services: OpenAIAgentsServicesDep) -> 
     return document(await services.get_vaults().create(body))
 
 
-@router.get(VAULTS, response_model=ListObject[Vault])
+@router.get(VAULTS, response_model=ListObject[Vault], openapi_extra=METADATA_PARAMETER)
 @requires("use")
 async def list_vaults(
-    services: OpenAIAgentsServicesDep, window: ListWindowDep, metadata: MetadataDep, active: ActiveDep
+    services: OpenAIAgentsServicesDep, window: ListWindowDep, metadata: MetadataFilter, active: ActiveDep
 ) -> Response:
     """List vaults by creation, newest first. `metadata[key]=value` lists those with this value."""
     if not active:
@@ -109,10 +96,10 @@ async def create_vault_credential(vault_id: str, body: CreateCredential, service
     return document(await services.get_vaults().create_credential(vault_id, body))
 
 
-@router.get(CREDENTIALS, response_model=ListObject[VaultCredential])
+@router.get(CREDENTIALS, response_model=ListObject[VaultCredential], openapi_extra=METADATA_PARAMETER)
 @requires("use")
 async def list_vault_credentials(
-    vault_id: str, services: OpenAIAgentsServicesDep, window: ListWindowDep, metadata: MetadataDep, active: ActiveDep
+    vault_id: str, services: OpenAIAgentsServicesDep, window: ListWindowDep, metadata: MetadataFilter, active: ActiveDep
 ) -> Response:
     """List the credentials of a vault by creation, newest first."""
     page = await services.get_vaults().list_credentials(

@@ -29,11 +29,13 @@ from infra.local.sample_ids import (
     DELETED,
     FILE,
     MODEL,
+    NEW_VAULT,
     RESPONSES,
     SHIELD,
     STOPPED_SESSION,
     TOOLGROUP,
     UPLOADS,
+    VAULT,
     VECTOR_DB,
     VECTOR_STORES,
 )
@@ -98,7 +100,17 @@ async def prepare(payload: bytes, environment: Mapping[str, str]) -> None:
         TOOLGROUP,
         *UPLOADS,
     )
-    names = (*objects, *VECTOR_STORES, VECTOR_DB, *ASKING_EVENTS, API_KEY, STOPPED_SESSION, "get_boiling_point")
+    names = (
+        *objects,
+        *VECTOR_STORES,
+        VECTOR_DB,
+        *ASKING_EVENTS,
+        API_KEY,
+        VAULT,
+        NEW_VAULT,
+        STOPPED_SESSION,
+        "get_boiling_point",
+    )
     if any(name.encode() in payload for name in (*names, CONTAINER)):
         from infra.local.samples import store_samples  # noqa: PLC0415 - imports the product, which other events do not need
 

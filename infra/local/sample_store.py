@@ -24,10 +24,12 @@ from infra.local.sample_ids import (
     DELETED_FILE,
     DELETED_RESPONSE,
     FILE,
+    NEW_VAULT,
     REGISTRATIONS,
     RESPONSES,
     SESSION,
     UPLOADS,
+    VAULT,
     VECTOR_DB,
     VECTOR_DB_STORE,
     VECTOR_STORES,
@@ -44,23 +46,28 @@ from stint.store import keys
 from stint.store.keys import chat_completion
 from stint.store.store import Store
 from stint.store.table import WRITE_BATCH, Table
+from stint.store.vaults import StoredVault
 
 
 @contextlib.asynccontextmanager
 async def clients(environment: Mapping[str, str]) -> AsyncIterator[tuple[DynamoDBClient, Any]]:
     """Yield clients of DynamoDB and S3, as the functions would make them."""
-    session = boto3.Session(
-        environment.get("AWS_ACCESS_KEY_ID"),
-        environment.get("AWS_SECRET_ACCESS_KEY"),
-        environment.get("AWS_SESSION_TOKEN"),
-        environment["AWS_REGION"],
-    )
+    session = session_of(environment)
     dynamodb, s3 = DynamoDBClient(AwsEnvironment(environment)), client(session, "s3", environment)
     try:
         yield dynamodb, s3
     finally:
         await dynamodb.close()
         s3.close()
+
+
+def session_of(environment: Mapping[str, str]) -> boto3.Session:
+    return boto3.Session(
+        environment.get("AWS_ACCESS_KEY_ID"),
+        environment.get("AWS_SECRET_ACCESS_KEY"),
+        environment.get("AWS_SESSION_TOKEN"),
+        environment["AWS_REGION"],
+    )
 
 
 def client(session: boto3.Session, service: str, environment: Mapping[str, str]) -> Any:
@@ -83,6 +90,10 @@ async def remove_samples(store: Store, table: Table, index: VectorIndex) -> None
         for identifier in (name, f"new-{name}"):
             with contextlib.suppress(NotFound):
                 await store.registrations.delete(TENANT, kind, identifier, lambda _: None)
+    vaults = await store.vaults.list(TENANT, after=None, limit=1000, newest_first=True, accepts=is_sample)
+    for vault in vaults.data:
+        await store.vaults.mark_deleted(TENANT, vault.id)
+        await store.vaults.delete(TENANT, vault.id)
     for conversation_id in (CONVERSATION, DELETED_CONVERSATION):
         with contextlib.suppress(NotFound):
             await store.conversations.mark_deleted(TENANT, conversation_id)
@@ -114,3 +125,7 @@ async def remove_samples(store: Store, table: Table, index: VectorIndex) -> None
         left = [keys.Key(pk, item["sk"]) async for item in table.query(pk, attributes="sk")]
         for start in range(0, len(left), WRITE_BATCH):
             await table.delete_many(left[start : start + WRITE_BATCH])
+
+
+def is_sample(stored: StoredVault) -> bool:
+    return stored.vault.id == VAULT or stored.vault.name == NEW_VAULT

@@ -9,6 +9,7 @@ a chat completion with its body in the bucket, are marked as deleted.
 
 import contextlib
 import time
+from base64 import b64encode
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -27,6 +28,7 @@ from infra.local.sample_ids import (
     COMPLETED_TURN,
     CONVERSATION,
     CONVERSATION_ITEM,
+    CREDENTIAL,
     DELETED_AGENT,
     DELETED_CHAT_COMPLETION,
     DELETED_CONVERSATION,
@@ -43,8 +45,9 @@ from infra.local.sample_ids import (
     SHIELD,
     STOPPED_SESSION,
     TOOLGROUP,
+    VAULT,
 )
-from infra.local.sample_store import clients, remove_samples
+from infra.local.sample_store import client, clients, remove_samples, session_of
 
 from stint.aws.environment import AwsEnvironment
 from stint.aws.s3_reader import S3Reader
@@ -64,6 +67,7 @@ from stint.domain.llama_stack.turns import TurnCreateRequest, TurnResumeRequest
 from stint.domain.openai.chat import ChatCompletionRequest
 from stint.domain.openai.conversations import CreateConversation
 from stint.domain.openai.response_requests import CreateResponse
+from stint.domain.openai.vaults import BearerAuth, Vault, VaultCredential
 from stint.domain.principals import NO_BUDGETS
 from stint.domain.stops import stop_name
 from stint.retrieval.packed.index import PackedIndex
@@ -72,12 +76,14 @@ from stint.services.deletions import Deletions
 from stint.services.responses.link_cache import LinkCache
 from stint.services.runs.run_handle import RequestContext
 from stint.services.turns.turn_run import TurnRun
+from stint.services.vaults.vault_secrets import VaultSecrets
 from stint.settings import Settings
 from stint.store.api_keys import ApiKeyStore, key_record
 from stint.store.bucket import Bucket
 from stint.store.objects import BucketObjects
 from stint.store.store import Store
 from stint.store.table import Table
+from stint.store.vaults import ACCESS_TOKEN, StoredCredential
 
 PACKED_BYTES = 1_000_000
 
@@ -102,6 +108,8 @@ async def store_samples(environment: Mapping[str, str]) -> None:
             await store.chat_completions.mark_deleted(TENANT, DELETED_CHAT_COMPLETION)
             await store.files.mark_deleted(TENANT, DELETED_FILE)
             await store.vector_stores.mark_deleted(TENANT, DELETED_VECTOR_STORE)
+            if key := environment.get("STINT_CREDENTIALS_KEY_ARN"):
+                await store_vault(store, key, environment)
             if keys_table := environment.get("STINT_KEYS_TABLE"):
                 await store_api_key(Table(dynamodb, keys_table))
             await store.stops.add(TENANT, stop_name("session", STOPPED_SESSION), 1756472000)
@@ -134,6 +142,28 @@ async def store_api_key(table: Table) -> None:
     )
     await table.delete_many([key_record(API_KEY)])
     await ApiKeyStore(table).create(StoredApiKey(resource, hash_of(new_secret())))
+
+
+async def store_vault(store: Store, key: str, environment: Mapping[str, str]) -> None:
+    """Store a vault with a credential of a server that does not exist."""
+    vault = Vault(id=VAULT, created_at=1756472000, name="sample")
+    credential = VaultCredential(
+        id=CREDENTIAL,
+        vault_id=VAULT,
+        name="sample",
+        auth=BearerAuth(mcp_server_url="https://example.com/mcp"),
+        created_at=1756472000,
+        updated_at=1756472000,
+    )
+    context = VaultSecrets(TENANT, None).context_of(credential, ACCESS_TOKEN)
+    kms = client(session_of(environment), "kms", environment)
+    try:
+        blob = kms.encrypt(KeyId=key, Plaintext=b"sample-token-0", EncryptionContext=context)["CiphertextBlob"]
+    finally:
+        kms.close()
+    await store.vaults.create(TENANT, vault)
+    stored = StoredCredential(credential, {ACCESS_TOKEN: b64encode(blob).decode()})
+    await store.vaults.create_credential(TENANT, stored)
 
 
 class Outbox:

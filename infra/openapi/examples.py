@@ -89,6 +89,19 @@ EXAMPLES: dict[str, dict[str, Any]] = {
         },
         "A cancellation": {"events": [{"type": "agent.session.input.cancel"}]},
     },
+    "create_vault": {"A vault": {"name": "Ann", "metadata": {"team": "sales"}}},
+    "update_vault": {"Other metadata": {"metadata": {"team": "support"}}},
+    "create_vault_credential": {
+        "A token": {
+            "name": "docs",
+            "auth": {
+                "type": "static_bearer",
+                "token": "the-token-of-ann",
+                "mcp_server_url": "https://mcp.example.com/mcp",
+            },
+        }
+    },
+    "update_vault_credential": {"Another token": {"auth": {"type": "static_bearer", "token": "a-newer-token"}}},
     "create_response": {
         "A text": {"model": MODEL, "input": "What is the boiling point of water?"},
         "A client function, streamed": {"model": MODEL, "input": [MESSAGE], "tools": [FUNCTION], "stream": True},

@@ -11,7 +11,12 @@ JSON = {"content-type": "application/x-amz-json-1.0", "x-amzn-requestid": "PROXY
 XML = {"content-type": "application/xml", "x-amz-request-id": "PROXY"}
 BATCHES = {"dynamodb.BatchGetItem", "dynamodb.BatchWriteItem", "s3.DeleteObjects"}
 """The operations whose success may be partial."""
-THROTTLED = {"dynamodb": "ThrottlingException", "sqs": "RequestThrottled", "events": "ThrottlingException"}
+THROTTLED = {
+    "dynamodb": "ThrottlingException",
+    "sqs": "RequestThrottled",
+    "events": "ThrottlingException",
+    "kms": "ThrottlingException",
+}
 KEY = re.compile(rb"<Key>(.*?)</Key>")
 
 

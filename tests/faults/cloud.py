@@ -53,6 +53,7 @@ class FaultyCloud:
         """The calls of each scenario without a fault."""
         self._stack = ExitStack()
         self._apis: dict[float, Api] = {}
+        self.credentials_key = engine.running.hold_credentials_key()
         self._dynamodb, self._s3, self._sqs = (engine.running.client(name) for name in ("dynamodb", "s3", "sqs"))
         self._tables = engine.outputs["TableName"], engine.outputs["KeysTableName"]
         self._bucket = engine.outputs["BucketName"]
@@ -163,6 +164,7 @@ class FaultyCloud:
         ours = {
             "STINT_LEASE_SECONDS": str(self.lease),
             "STINT_REGISTRY": self.tools.registry(),
+            "STINT_CREDENTIALS_KEY_ARN": self.credentials_key,
             FILE: str(self.model_requests.path),
         }
         return {**self.engine.running.variables(), **own, **SETTINGS, **ours}

@@ -53,6 +53,7 @@ CURSORS = {
     "/v1/agents/{agent_id}/session/{session_id}/turns": "turn_id",
     "/v1/agents/sessions": "agent_session_id",
     "/v1/agents/sessions/{session_id}/items": "agent_item_id",
+    "/v1/agents/sessions/{session_id}/traces": "agent_turn_id",
     "/v1/agents/sessions/{session_id}/turns": "agent_turn_id",
     "/v1/agents/sessions/{session_id}/turns/{turn_id}/items": "agent_item_id",
     "/v1/responses": "response_id",

@@ -25,14 +25,21 @@ SERVED: tuple[APIRouter | LazyRouter, ...] = (
 )
 """The routers of one app that serves all APIs."""
 
-ROUTES: list[tuple[str, str, RouteRule]] = [
-    (method, route.path, route.rule)
-    for part in (agents.router, *ROUTERS)
-    for route in part.routes
-    if isinstance(route, LazyRoute)
-    for method in sorted(route.methods or ())
-]
-"""Each route's method, path and rule. Two APIs have the paths of agents, with the same rules."""
+
+def list_rules(*routers: APIRouter) -> list[tuple[str, str, RouteRule]]:
+    """Return the method, the path and the rule of each route."""
+    return [
+        (method, route.path, route.rule)
+        for part in routers
+        for route in part.routes
+        if isinstance(route, LazyRoute)
+        for method in sorted(route.methods or ())
+    ]
+
+
+ROUTES = list_rules(*ROUTERS)
+OF_SAVED_AGENTS = list_rules(agents.router)
+"""The routes that need a header: two APIs have the paths of agents."""
 
 RULES = {f"{method} {path}": rule for method, path, rule in ROUTES}
 ROUTE_SCOPES = {route: rule.scope for route, rule in RULES.items()}

@@ -28,7 +28,8 @@ def create(openai: OpenAI, agent_id: str | None = None, **metadata: str) -> str:
     """Create a session with OpenAI's client."""
     own: Any = {"agent_id": agent_id} if agent_id else {"agent": {"model": MODEL}}
     given: Any = {"metadata": metadata} if metadata else {}
-    return openai.beta.agents.sessions.create(environment={"type": "none"}, input="Hello", **own, **given).id
+    session: Any = openai.beta.agents.sessions.create(environment={"type": "none"}, input="Hello", **own, **given)
+    return str(session.id)
 
 
 def listed(openai: OpenAI, **query: Any) -> list[str]:

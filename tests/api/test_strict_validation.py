@@ -5,6 +5,7 @@ The client raises for an answer that has not its type. `TYPED_OTHERWISE` lists t
 
 import json
 import re
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from functools import reduce
 from types import SimpleNamespace
@@ -22,6 +23,7 @@ MESSAGES: Any = [{"role": "user", "content": "say: Hi"}]
 CHAT_WEATHER: Any = {"type": "function", "function": {key: WEATHER[key] for key in ("name", "parameters")}}
 WORDS = "hashed/words-384"
 TEXT = ("llamas.txt", b"Llamas hum.")
+NONE: Any = {"type": "none"}
 WITHOUT_METHOD = {
     "GET /v1/conversations",  # an extension
     "GET /v1/responses",  # Llama Stack's
@@ -54,7 +56,7 @@ class Sweep:
         method = reduce(getattr, name.split("."), client)
         try:
             answer: Any = method(*args, **fields)
-            if fields.get("stream") or hasattr(answer, "get_next_page"):
+            if fields.get("stream") or name.endswith(".stream") or hasattr(answer, "get_next_page"):
                 answer = list(answer)
         except APIResponseValidationError as error:
             variant = ", stream" if fields.get("stream") else ", base64" if name == "embeddings.create" else ""
@@ -173,6 +175,43 @@ def sweep_vector_stores(sweep: Sweep, app_fixture: AppFixture) -> None:
     call("vector_stores.delete", store)
 
 
+def sweep_agents(sweep: Sweep, app_fixture: AppFixture) -> None:
+    """Call the methods of the Agents API. A stream of a session ends after half a second."""
+    app_fixture.settings = app_fixture.settings.model_copy(update={"session_stream_seconds": 0.5})
+    app_fixture.made.clear()
+
+    def call(name: str, /, *args: Any, **fields: Any) -> Any:
+        return sweep.call(f"beta.agents.{name}", *args, **fields)
+
+    call("list")
+    tool: Any = {**WEATHER, "description": "The weather."}
+    saved = call("create", model=MODEL, name="llama", instructions="Hum.", tools=[tool], metadata={"a": "b"})
+    call("retrieve", saved.id)
+    call("update", saved.id, metadata={"a": "c"})
+    call("list")
+    own: Any = {"model": MODEL, "tools": [tool]}
+    session = call("sessions.create", environment=NONE, agent=own, input="call: get_weather {}").id
+    app_fixture.run_waiting()
+    call("sessions.create", environment=NONE, agent_id=saved.id, input="reason: Hmm. say: Hi", stream=True)
+    call("sessions.list")
+    waiting = call("sessions.retrieve", session)
+    [action] = waiting.required_actions
+    place: Any = {"turn_id": action.turn_id, "call_id": action.call_id}
+    result: Any = {"type": "agent.session.input.tool_result", **place, "success": True, "output": "sunny"}
+    call("sessions.events.create", session, events=[result])
+    app_fixture.run_waiting()
+    call("sessions.update", session, metadata={"a": "d"})
+    call("sessions.events.stream", session)
+    call("sessions.items.list", session)
+    [turn] = call("sessions.turns.list", session)
+    call("sessions.turns.retrieve", turn.id, session_id=session)
+    call("sessions.turns.items.list", turn.id, session_id=session)
+    call("sessions.subagents.list", session)
+    call("sessions.artifacts.list", session)
+    call("sessions.delete", session)
+    call("delete", saved.id)
+
+
 def test_answers_have_the_types_of_openais_client(server: Served, app_fixture: AppFixture) -> None:
     requests: list[str] = []
     hooks: Any = {"request": [lambda request: requests.append(f"{request.method} {request.url.path}")]}
@@ -189,20 +228,24 @@ def test_answers_have_the_types_of_openais_client(server: Served, app_fixture: A
         sweep_chats(sweep)
         sweep_files(sweep)
         sweep_vector_stores(sweep, app_fixture)
+        tags = set(TAGS)
+        if hasattr(client.beta, "agents"):
+            sweep_agents(sweep, app_fixture)
+            tags.add("OpenAI Agents")
 
     known = {name for name in TYPED_OTHERWISE if hasattr(client.beta, "responses") or not name.startswith("beta.")}
     assert sweep.failed.keys() == known, json.dumps(sweep.failed, indent=1)
-    assert operations() - {operation_of(each) for each in requests} == WITHOUT_METHOD
+    assert operations(tags) - {operation_of(each) for each in requests} == WITHOUT_METHOD
 
 
-def operations() -> set[str]:
+def operations(tags: Collection[str] = (*TAGS, "OpenAI Agents")) -> set[str]:
     """Return the operations of OpenAI's API in the OpenAPI document."""
     paths = json.loads(DOCUMENT.read_text())["paths"]
     return {
         f"{method.upper()} {path}"
         for path, methods in paths.items()
         for method, operation in methods.items()
-        if TAGS & set(operation["tags"]) or (path.startswith("/v1/models") and method == "get")
+        if set(tags) & set(operation["tags"]) or (path.startswith("/v1/models") and method == "get")
     }
 
 

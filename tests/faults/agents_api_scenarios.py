@@ -17,7 +17,7 @@ def create(said: str) -> Body:
 
 
 def is_message(item: Body, text: str) -> bool:
-    return item["type"] == "message" and any(part["text"] == text for part in item["content"])
+    return item["type"] == "message" and text in [part["text"] for part in item["content"]]
 
 
 class AgentSessionScenario(CreationScenario):
@@ -117,7 +117,7 @@ class PostedResult(PostedScenario):
         return {"type": "agent.session.input.tool_result", **place, "success": True, "output": "yes"}
 
     def is_effect(self, item: Body) -> bool:
-        return item["type"] == "function_call_output" and item["output"] == "yes"
+        return (item["type"], item.get("output")) == ("function_call_output", "yes")
 
 
 AGENTS_API: list[type[Scenario]] = [AgentSessionCreation, PostedMessage, PostedResult]

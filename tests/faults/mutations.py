@@ -110,8 +110,8 @@ MUTATIONS = [
     Mutation(
         "the records of an agent are written together",
         f"{CORE}/store/agents.py",
-        "await self._make_transactions().write([Put(config), Put(entry)])",
-        "[await self._make_transactions().write([Put(item)]) for item in (config, entry)]",
+        "write([Put(config), Put(entry), *index_of(tenant, agent, pairs)])",
+        "write([Put(config)])\n            await self._make_transactions().write([Put(entry)])",
         "tests/services/recovery/test_dead_creations.py::test_an_agent_whose_creation_dies_exists_or_leaves_nothing[small]",
     ),
     Mutation(

@@ -49,7 +49,7 @@ async def change(store: Store, tenant: str, agent_id: str, session_id: str, meta
 
 async def find(store: Store, tenant: str, agent_id: str | None = None, **given: Any) -> list[str]:
     """Return the sessions that have the pairs `a` and `b` that are given."""
-    metadata = {key: given.pop(key) for key in ("a", "b") if key in given}
+    metadata: dict[str, str] = {key: given.pop(key) for key in ("a", "b") if key in given}
     found = await store.metadata_index.find_sessions(tenant, Window(metadata=metadata, **given), agent_id)
     return [each.session_id for each in found.sessions]
 

@@ -23,13 +23,15 @@ env > environment
 cp .aws-sam/parameters-*.yaml given 2> /dev/null
 exit ${SAM_STATUS:-0}
 """
+TURNS = {"Fn::Sub": "${AWS::StackName}-turns"}
 TEMPLATE: dict[str, Any] = {
     "Parameters": {name: {} for name in ("Runtime", "Architecture", "StageName", "Models", "Registrations")},
     "Resources": {
         "CoreLayer": {
             "Type": "AWS::Serverless::LayerVersion",
             "Metadata": {"BuildMethod": "python3.13", "BuildArchitecture": "arm64"},
-        }
+        },
+        "Turns": {"Type": "AWS::Serverless::Function", "Properties": {"FunctionName": TURNS}},
     },
 }
 
@@ -267,6 +269,7 @@ def test_parameters_that_the_stack_has_already_count_too(root: Path, capsys: pyt
     function = {
         "Type": "AWS::Serverless::Function",
         "Properties": {
+            "FunctionName": TURNS,
             "Environment": {"Variables": {"STINT_REGISTRY": {"Ref": "Registrations"}, "B": {"Ref": "Models"}}}
         },
     }
@@ -361,8 +364,9 @@ def test_a_deployment_without_a_region_says_what_to_set(
 
 def build_with(root: Path, auth: str) -> None:
     """Change the build to one with an option AUTH."""
-    function = {"Type": "AWS::Serverless::Function", "Properties": {"Environment": {"Variables": {"STINT_AUTH": auth}}}}
-    template = {**TEMPLATE, "Resources": {**TEMPLATE["Resources"], "Agents": function}}
+    properties = {"FunctionName": TURNS, "Environment": {"Variables": {"STINT_AUTH": auth}}}
+    function = {"Type": "AWS::Serverless::Function", "Properties": properties}
+    template = {**TEMPLATE, "Resources": {**TEMPLATE["Resources"], "Turns": function}}
     (root / ".aws-sam/build/template.yaml").write_text(yaml.safe_dump(template))
 
 

@@ -4,9 +4,9 @@ from collections import Counter
 
 from tests.faults.routes import CHANGING, CREATING, RUNNING, SAME_AS, STORING_NOTHING
 from tests.faults.scenarios import SCENARIOS
-from tests.route_rules import ROUTES, RULES
+from tests.route_rules import OF_SAVED_AGENTS, ROUTES, RULES
 
-POSTS = {path: rule for method, path, rule in ROUTES if method == "POST"}
+POSTS = {path: rule for method, path, rule in (*OF_SAVED_AGENTS, *ROUTES) if method == "POST"}
 READING = [path for path, rule in POSTS.items() if not rule.repeated.is_remembered]
 
 

@@ -41,7 +41,7 @@ from stint.services.agents.sessions import OverrideConfig, Sessions
 from stint.services.idempotency.creations import Creations
 from stint.services.registry.tools import Tools
 from stint.services.runs.run_handle import RequestContext
-from stint.services.turns.session_input import UNKNOWN_CALL, AnsweredCall, SessionInput
+from stint.services.turns.session_input import UNKNOWN_CALL, ClientResult, SessionInput
 
 if TYPE_CHECKING:  # few sessions have vaults
     from stint.services.vaults.vaults import Vaults
@@ -152,7 +152,7 @@ class AgentSessions:
         decisions = [to_approval(event) for event in events if isinstance(event, ApprovalEvent)]
         if decisions:
             turn_id = await self.reader.find_last_turn(session)
-            answers += [AnsweredCall(turn_id, decision) for decision in decisions]
+            answers += [ClientResult(turn_id, decision) for decision in decisions]
         try:
             await session.check(answers)
         except InvalidRequest as error:
@@ -178,14 +178,14 @@ def to_request(given: str | Sequence[AgentInputMessage] | None) -> TurnCreateReq
     return TurnCreateRequest(messages=messages, when_busy="merge")
 
 
-def to_answer(event: ToolResultEvent) -> AnsweredCall:
+def to_answer(event: ToolResultEvent) -> ClientResult:
     """Return the result of a call. The error of one without success is what the model gets."""
     content = to_content(event.output) if event.output is not None else ""
     if event.success:
-        return AnsweredCall(event.turn_id, ToolResponse(call_id=event.call_id, tool_name="", content=content))
+        return ClientResult(event.turn_id, ToolResponse(call_id=event.call_id, tool_name="", content=content))
     metadata = {FAILED: True}
     response = ToolResponse(call_id=event.call_id, tool_name="", content=event.error or content, metadata=metadata)
-    return AnsweredCall(event.turn_id, response)
+    return ClientResult(event.turn_id, response)
 
 
 def to_approval(event: ApprovalEvent) -> ToolApproval:

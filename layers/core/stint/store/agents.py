@@ -41,7 +41,7 @@ LONGEST_NAME = 200
 
 
 class AgentEntry(NamedTuple):
-    """What an agent's list entry has: the first 200 characters of its name, and the time of its latest change.
+    """The list entry of an agent: the first 200 characters of its name, and the time of its latest change.
 
     `updated_at` is in microseconds since 1970. Both may be None. `pairs` are the hashes of its metadata.
     """

@@ -45,7 +45,7 @@ class Session(Schema):
 
 
 class SessionSettings(Schema):
-    """What a session has of its own. `agent` takes the place of its agent's configuration in its turns.
+    """Settings of a session's own. `agent` takes the place of its agent's configuration in its turns.
 
     `updated_at` is the time of the last change, or of the creation. The MCP servers of its turns get the credentials of
     the vaults `vault_ids`.

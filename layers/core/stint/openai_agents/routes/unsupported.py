@@ -59,10 +59,15 @@ for name in KINDS:
         f"{SESSION}/{name}/{{rest:path}}",
         requires("use")(find_nothing),
         methods=["GET", "DELETE"],
+        response_model=None,
         include_in_schema=False,
     )
 for prefix in ("/v1/agents/automations", "/v1/agents/environments"):
     for path in (prefix, f"{prefix}/{{rest:path}}"):
         router.add_api_route(
-            path, requires("use")(refuse_part), methods=["GET", "POST", "DELETE"], include_in_schema=False
+            path,
+            requires("use")(refuse_part),
+            methods=["GET", "POST", "DELETE"],
+            response_model=None,
+            include_in_schema=False,
         )

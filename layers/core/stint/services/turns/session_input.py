@@ -56,7 +56,7 @@ UNKNOWN_CALL = "unknown_call"
 
 
 class Waits(Enum):
-    """What a call waits for."""
+    """The answer for which a call waits."""
 
     result = auto()
     approval = auto()
@@ -71,7 +71,7 @@ Answer = ToolResponse | ToolApproval
 
 
 @dataclass(frozen=True, slots=True)
-class AnsweredCall:
+class ClientResult:
     """An answer to a call of a turn."""
 
     turn_id: str
@@ -116,7 +116,7 @@ class SessionInput:
             return None
         return to_turn(message_id, self.session_id, state)
 
-    async def check(self, answers: Sequence[AnsweredCall]) -> None:
+    async def check(self, answers: Sequence[ClientResult]) -> None:
         """Check that the caller may add input to the session, and that calls wait for their results.
 
         Raises:
@@ -150,7 +150,7 @@ class SessionInput:
                     found[answer.call_id] = answer
         return found
 
-    async def accept_results(self, answers: Sequence[AnsweredCall]) -> None:
+    async def accept_results(self, answers: Sequence[ClientResult]) -> None:
         """Store results, which `check` has found to be in order. Raises NotFound and StoreUnavailable."""
         record, caller = await self.turns.store.sessions.get(*self.ids), find_principal()
         creator = caller.to_context() if caller is not None else None

@@ -5,18 +5,20 @@ The client raises for an answer that has not its type. `TYPED_OTHERWISE` lists t
 
 import json
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from functools import reduce
 from types import SimpleNamespace
 from typing import Any
 
 import httpx2
+import pytest
 from infra.local.engine import ROOT
 from infra.scripts.openapi import DOCUMENT
 from openai import APIResponseValidationError, OpenAI
 from tests.api.app_fixture import AppFixture, Served
 from tests.api.responses_client import MODEL, WEATHER
+from tests.servers.kms import KEY, KmsServer
 
 TAGS = {"Chat", "Containers", "Conversations", "Embeddings", "Files", "Responses", "Vector stores"}
 MESSAGES: Any = [{"role": "user", "content": "say: Hi"}]
@@ -212,6 +214,42 @@ def sweep_agents(sweep: Sweep, app_fixture: AppFixture) -> None:
     call("delete", saved.id)
 
 
+def sweep_vaults(sweep: Sweep, app_fixture: AppFixture) -> None:
+    app_fixture.settings = app_fixture.settings.model_copy(update={"credentials_key_arn": KEY})
+    app_fixture.made.clear()
+
+    def call(name: str, /, *args: Any, **fields: Any) -> Any:
+        return sweep.call(f"beta.agents.vaults.{name}", *args, **fields)
+
+    vault = call("create", name="Ann", metadata={"a": "b"}).id
+    call("update", vault, metadata={"a": "c"})
+    call("retrieve", vault)
+    call("list")
+    refresh: Any = {
+        "client_id": "c",
+        "refresh_token": "a-refresh-token",
+        "token_endpoint": "https://93.184.215.14/token",
+        "token_endpoint_auth": {"type": "client_secret_basic", "client_secret": "a-client-secret"},
+    }
+    token: Any = {"access_token": "an-access-token", "expires_at": "2030-01-01T00:00:00Z", "refresh": refresh}
+    auth: Any = {"type": "mcp_oauth", "mcp_server_url": "https://93.184.215.14/mcp", **token}
+    credential = call("credentials.create", vault, name="docs", auth=auth).id
+    place: Any = {"vault_id": vault}
+    call("credentials.update", credential, auth={"type": "mcp_oauth", "access_token": "another-token"}, **place)
+    call("credentials.retrieve", credential, **place)
+    call("credentials.list", vault)
+    call("credentials.delete", credential, **place)
+    call("delete", vault)
+
+
+@pytest.fixture(autouse=True)
+def kms(monkeypatch: pytest.MonkeyPatch) -> Iterator[KmsServer]:
+    with KmsServer() as server:
+        for name, value in {"ENDPOINT_URL_KMS": server.url, "ACCESS_KEY_ID": "a", "SECRET_ACCESS_KEY": "b"}.items():
+            monkeypatch.setenv(f"AWS_{name}", value)
+        yield server
+
+
 def test_answers_have_the_types_of_openais_client(server: Served, app_fixture: AppFixture) -> None:
     requests: list[str] = []
     hooks: Any = {"request": [lambda request: requests.append(f"{request.method} {request.url.path}")]}
@@ -231,6 +269,7 @@ def test_answers_have_the_types_of_openais_client(server: Served, app_fixture: A
         tags = set(TAGS)
         if hasattr(client.beta, "agents"):
             sweep_agents(sweep, app_fixture)
+            sweep_vaults(sweep, app_fixture)
             tags.add("OpenAI Agents")
 
     known = {name for name in TYPED_OTHERWISE if hasattr(client.beta, "responses") or not name.startswith("beta.")}

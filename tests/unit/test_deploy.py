@@ -270,7 +270,7 @@ def test_parameters_that_the_stack_has_already_count_too(root: Path, capsys: pyt
         "Type": "AWS::Serverless::Function",
         "Properties": {
             "FunctionName": TURNS,
-            "Environment": {"Variables": {"STINT_REGISTRY": {"Ref": "Registrations"}, "B": {"Ref": "Models"}}}
+            "Environment": {"Variables": {"STINT_REGISTRY": {"Ref": "Registrations"}, "B": {"Ref": "Models"}}},
         },
     }
     template = {**TEMPLATE, "Resources": {**TEMPLATE["Resources"], "Turns": function}}

@@ -30,8 +30,8 @@ from stint.aws.errors import AwsConfigurationError
 
 ROOT = Path(__file__).absolute().parents[2]
 USAGE = 'usage: make deploy STACK=name [PARAMETERS="Name=value ..."] [TAGS="name=value ..."]'
-# Functions are named `<stack>-responses`, and Lambda allows 64 characters.
-STACK = re.compile(r"[A-Za-z][A-Za-z0-9-]{0,53}")
+# The longest name of a function is `<stack>-openai_agents`, and Lambda allows 64 characters.
+STACK = re.compile(r"[A-Za-z][A-Za-z0-9-]{0,49}")
 TARGET = ("Runtime", "Architecture")
 # SAM removes the quotes around a value, and the escapes of quotes, twice: when it parses the file, and afterwards.
 UNQUOTED = 2
@@ -65,7 +65,7 @@ def deploy_command(environment: Mapping[str, str], root: Path, read_deployed: Re
     """Return the command, and write the parameters to the file that it names. Raises Refused."""
     stack = environment.get("STACK", "")
     if not STACK.fullmatch(stack):
-        problem = f"STACK={stack} is not a valid stack name: use a letter, then up to 53 letters, digits and dashes\n"
+        problem = f"STACK={stack} is not a valid stack name: use a letter, then up to 49 letters, digits and dashes\n"
         raise Refused(f"{problem if stack else ''}{USAGE}")
     build = current_build(root)
     check_auth(environment.get("AUTH", ""), build)

@@ -234,9 +234,20 @@ def test_a_stream_goes_on_after_each_of_its_events(
         ]
 
 
+def test_the_id_of_an_event_is_a_position_too(client: OpenAI) -> None:
+    session = stream_session(client, "say: One two")[0].session
+    with client.beta.agents.sessions.stream(session.id, input="say: Three four") as stream:
+        seen = [*stream]
+
+    rest = client.beta.agents.sessions.events.stream(session.id, extra_headers={"Last-Event-ID": seen[0].event_id})
+
+    with rest:
+        assert [next(rest).event_id for _ in seen[1:]] == [event.event_id for event in seen[1:]]
+
+
 def test_a_position_of_another_session_is_refused(client: OpenAI, http: httpx.Client) -> None:
     session = stream_session(client)[0].session
-    for last in ("x", f"{session.id}:0:0"):
+    for last in ("x", f"{session.id}:0:0", f"evt_{'0' * 42}"):
         answer = http.get(f"/v1/agents/sessions/{session.id}/events", headers={"Last-Event-ID": last})
         assert answer.status_code == 400, answer.text
         assert answer.json()["error"]["param"] == "Last-Event-ID"

@@ -1,6 +1,7 @@
 """Lists of sessions and agents by metadata, with OpenAI's client, Llama Stack's, and hostile queries."""
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import httpx
@@ -8,11 +9,12 @@ import pytest
 from llama_stack_client import LlamaStackClient
 from openai import BadRequestError, OpenAI
 from tests.api.api_client import agent_config, assert_error, create_agent
-from tests.api.app_fixture import AppFixture, Served
+from tests.api.app_fixture import AppFixture, Served, run_in_thread
 from tests.api.responses_client import MODEL, openai_client
 
 from stint.domain.ids import new_id
-from stint.store import metadata_index
+from stint.store import keys, metadata_index
+from stint.store.metadata_index import hash_pair
 
 BETA = {"OpenAI-Beta": "agents=v1"}
 SESSIONS = "/v1/agents/sessions"
@@ -42,6 +44,16 @@ def add_session(http: httpx.Client, agent: str, name: str = "talk", **fields: An
     answer = http.post(f"/v1/agents/{agent}/session", json={"session_name": name, **fields})
     assert answer.status_code == 200, answer.text
     return str(answer.json()["session_id"])
+
+
+def entries(app_fixture: AppFixture, **pair: str) -> list[str]:
+    """Return the sessions in the partition of a pair."""
+    [partition] = [keys.session_pairs(app_fixture.tenant, hash_pair(*each).hex()) for each in pair.items()]
+
+    async def read() -> list[str]:
+        return [item["sk"] async for item in app_fixture.store._table.query(partition)]
+
+    return run_in_thread(read())
 
 
 def found(http: httpx.Client, path: str, key: str, query: str) -> list[str]:
@@ -78,13 +90,46 @@ def test_an_update_replaces_the_metadata_that_lists_find(openai: OpenAI) -> None
     assert listed(openai, metadata={"env": "test"}) == []
 
 
-def test_a_deleted_session_is_in_no_list_and_leaves_no_entry(openai: OpenAI, app_fixture: AppFixture) -> None:
-    kept, deleted = create(openai, env="prod"), create(openai, env="prod")
+def test_of_updates_at_once_the_last_one_is_listed(openai: OpenAI) -> None:
+    session = create(openai, n="none")
+
+    def update(number: int) -> None:
+        openai.beta.agents.sessions.update(session, metadata={"n": str(number)})
+
+    with ThreadPoolExecutor() as threads:
+        list(threads.map(update, range(6)))
+
+    shown = openai.beta.agents.sessions.retrieve(session).metadata["n"]
+    values = ["none", *map(str, range(6))]
+    assert [value for value in values if listed(openai, metadata={"n": value})] == [shown]
+
+
+@pytest.mark.parametrize("saved", [False, True])
+def test_a_deleted_session_leaves_no_entry(openai: OpenAI, app_fixture: AppFixture, saved: bool) -> None:
+    agent_id = openai.beta.agents.create(model=MODEL).id if saved else None
+    kept, deleted = create(openai, env="prod"), create(openai, agent_id, env="prod")
     app_fixture.run_waiting()
 
     openai.beta.agents.sessions.delete(deleted)
 
     assert listed(openai, metadata={"env": "prod"}) == [kept]
+    assert entries(app_fixture, env="prod") == [kept]
+
+
+def test_an_erased_end_user_leaves_no_entry(openai: OpenAI, http: httpx.Client, app_fixture: AppFixture) -> None:
+    agent = create_agent(http)
+    answer = http.post(
+        f"/v1/agents/{agent}/session",
+        json={"session_name": "talk", "metadata": {"env": "prod"}},
+        headers={"X-Stint-User": "ann"},
+    )
+    session = answer.json()["session_id"]
+    assert entries(app_fixture, env="prod") == [session]
+
+    erased = http.delete("/v1/admin/users/ann")
+
+    assert erased.json()["deleted"] == {"session": 1}
+    assert entries(app_fixture, env="prod") == []
 
 
 def test_agents_are_listed_by_metadata_in_both_apis(openai: OpenAI, http: httpx.Client) -> None:

@@ -121,6 +121,17 @@ def test_parameters_with_brackets_are_not_checked(http: httpx.Client, path: str)
     assert WARNING not in http.get(f"/v1/{path}").headers
 
 
+@pytest.mark.parametrize("path", ["agents", "chat/completions", "responses", "conversations"])
+def test_a_filter_that_a_list_does_not_have_is_named_in_the_header(http: httpx.Client, path: str) -> None:
+    answer = http.get(f"/v1/{path}?metadata[topic]=x")
+
+    assert answer.status_code == 200
+    ignored = (
+        None if path in ("agents", "chat/completions") else "Unknown query parameter 'metadata[topic]' is ignored."
+    )
+    assert answer.headers.get(WARNING) == ignored
+
+
 @pytest.mark.parametrize("stream", [False, True])
 def test_llama_stacks_api_ignores_a_misspelled_field_and_names_it(http: httpx.Client, stream: bool) -> None:
     session = open_session(http)

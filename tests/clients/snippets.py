@@ -18,6 +18,8 @@ ENVIRONMENTS = {
     "llama-stack-client (Node)": "node",
     "openai (Python)": NEWEST_OPENAI,
     "openai (Node)": "node",
+    "openai, Agents API (Python)": NEWEST_OPENAI,
+    "openai, Agents API (Node)": "node",
     "OpenAI Agents (Python)": NEWEST_OPENAI,
     "OpenAI Agents (Node)": "node",
     "LangChain and LangGraph": NEWEST_OPENAI,

@@ -201,6 +201,20 @@ MUTATIONS = [
         failing("errors", "turn"),
     ),
     Mutation(
+        "of two changes of a session at once one is refused",
+        f"{CORE}/store/sessions.py",
+        'condition=f"{LIVE} AND {unchanged}"',
+        'condition=f"{LIVE} AND ({unchanged} OR attribute_exists(pk))"',
+        "tests/store/test_metadata_index.py -k two_changes_at_once",
+    ),
+    Mutation(
+        "a deletion removes what a session has in the index of metadata",
+        f"{CORE}/store/deletion.py",
+        '        if "settings" in session:',
+        "        if False:",
+        "tests/store/test_metadata_index.py -k deletion_that_dies",
+    ),
+    Mutation(
         "money whose return is throttled is subtracted from the next reservation",
         f"{CORE}/spending/blocks.py",
         "        self.unsettled[key] += amount",

@@ -10,7 +10,7 @@ from tests.services.knowledge.killable import Death, Killed, killable_store
 from tests.store.conftest import Cloud
 from tests.store.record_samples import agent, session
 
-from stint.domain.errors import NotFound
+from stint.domain.errors import NotFound, StoreUnavailable
 from stint.domain.ids import new_id
 from stint.domain.llama_stack.agents import Agent
 from stint.domain.llama_stack.sessions import SessionSettings
@@ -181,6 +181,15 @@ async def test_of_two_changes_at_once_one_is_refused(cloud: Cloud, tenant: str, 
     assert (await store.sessions.get_settings(tenant, agent_id, session_id)).metadata == {"a": "2"}
     [entry] = indexed(cloud, tenant)
     assert entry["pk"]["S"] == f"{tenant}#metadata:session:{hash_pair('a', '2').hex()}"
+
+
+async def test_a_write_that_meets_transactions_only_may_be_tried_again(
+    cloud: Cloud, tenant: str, agent_id: str
+) -> None:
+    session_id = await create(cloud.store, tenant, agent_id, {"a": "1"})
+
+    with cloud.proxy.fail("UpdateItem", "TransactionConflictException"), pytest.raises(StoreUnavailable):
+        await cloud.store.sessions.note_input(tenant, agent_id, session_id)
 
 
 async def test_a_deleted_session_gets_no_metadata(cloud: Cloud, tenant: str, agent_id: str) -> None:

@@ -168,6 +168,7 @@ GRANTS = {
         INDEXES: SEARCH,
         **MODELS_AND_TOOLS,
         "CredentialsKeyArn": {"kms:Encrypt", "kms:Decrypt"},  # it renews the tokens of vaults
+        **TRACES,
     },
     "RegistryRole": {
         "*": LOGS,

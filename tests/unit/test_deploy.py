@@ -123,7 +123,7 @@ def quoted(value: str) -> str:
         ({}, "usage: make deploy STACK=name"),
         ({"STACK": "1shop"}, "STACK=1shop is not a valid stack name"),
         ({"STACK": "--guided"}, "is not a valid stack name"),
-        ({"STACK": "s" * 55}, "is not a valid stack name"),
+        ({"STACK": "s" * 51}, "is not a valid stack name"),
         ({"STACK": "shop", "RUNTIME": "python3.12"}, "python3.13 on arm64, not for python3.12 on arm64"),
         ({"STACK": "shop", "ARCHITECTURE": "x86_64"}, "make build RUNTIME=python3.13 ARCHITECTURE=x86_64"),
         ({"STACK": "shop", "PARAMETERS": "Architecture=x86_64"}, "not for python3.13 on x86_64"),

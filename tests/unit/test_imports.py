@@ -38,10 +38,10 @@ ALLOWED = {
 MODULES = {
     "authorizer": 344,
     "admin": 601,
-    "agents": 591,
+    "agents": 593,
     "knowledge": 621,
     "october": 631,
-    "openai_agents": 630,
+    "openai_agents": 634,
     "registry": 593,
     "responses": 673,
     "turns": 581,

@@ -94,7 +94,9 @@ def create_end_user(http: httpx.Client, marker: str) -> dict[str, str]:
 def create_agents(http: httpx.Client, marker: str) -> dict[str, str]:
     config = {"model": "scripted/demo", "instructions": marker, "client_tools": [WEATHER]}
     agent = post(http, "/v1/agents", {"agent_config": config})
-    session = post(http, f"/v1/agents/{agent['agent_id']}/session", {"session_name": marker})
+    session = post(
+        http, f"/v1/agents/{agent['agent_id']}/session", {"session_name": marker, "metadata": {"topic": marker}}
+    )
     ids = {"agent_id": agent["agent_id"], "session_id": session["session_id"]}
     message = {"role": "user", "content": f"get_weather for {marker}"}
     waiting = post(http, fill(TURN, ids), {"messages": [message]})

@@ -132,9 +132,11 @@ JSON: Mapping[str, Sequence[Body]] = {
         lambda ids: config(input_shields=[ids["shield_id"]]),
         lambda ids: config(output_shields=[ids["shield_id"]]),
         lambda ids: config(model=ids["model_id"]),
+        lambda _: config(metadata={"topic": "none"}),
     ],
     "POST /v1/agents/{agent_id}/session": [
         lambda _: {"session_name": "talk"},
+        lambda _: {"session_name": "talk", "metadata": {"topic": "none"}},
         lambda ids: {"session_name": "talk", "fork_from": {name: ids[name] for name in ("session_id", "turn_id")}},
     ],
     "POST /v1/agents/{agent_id}/session/{session_id}/turn": [

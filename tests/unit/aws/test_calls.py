@@ -79,6 +79,7 @@ async def test_a_cancelled_transaction_has_its_reasons(server: DynamoDBServer, c
         (error("ProvisionedThroughputExceededException"), False),
         (error("RequestLimitExceeded"), False),
         (error("TransactionInProgressException"), False),
+        (error("TransactionConflictException"), False),
         (error("RequestTimeout"), False),
         (reply(429, b""), False),
         (error("InternalServerError", 500), True),

@@ -66,6 +66,7 @@ STATES: dict[StreamedStatus, StateType] = {
 }
 
 POSITION = re.compile(r"([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}):([0-9]{1,6}):([0-9]{1,4})")
+EVENT_ID = re.compile(r"evt_([0-9a-f]{8})([0-9a-f]{4})([0-9a-f]{4})([0-9a-f]{4})([0-9a-f]{12})([0-9]{6})([0-9]{4})")
 HIGHEST = 10**6
 
 
@@ -91,14 +92,17 @@ START = StreamPosition("", 0, 0)
 
 def unknown_position() -> InvalidRequest:
     return InvalidRequest(
-        "Last-Event-ID must be the id of an event of this session's stream, from its id line. Remove the header to "
+        "Last-Event-ID must be the id line or the event_id of an event of this session's turns. Remove the header to "
         "read new events only.",
         param="Last-Event-ID",
     )
 
 
 def read_position(text: str) -> StreamPosition:
-    """Return the position in an `id:` line of a stream. Raises InvalidRequest."""
+    """Return the position in an `id:` line of a stream, or in the id of an event. Raises InvalidRequest."""
+    if (event_id := EVENT_ID.fullmatch(text)) is not None:
+        *digits, number, place = event_id.groups()
+        return StreamPosition("-".join(digits), int(number), int(place))
     found = POSITION.fullmatch(text)
     if found is None:
         raise unknown_position()

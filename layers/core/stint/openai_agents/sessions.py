@@ -6,8 +6,8 @@ A session gets its agent in one of three ways. In each of them, later changes of
     agent_id and agent       a copy of that with the fields of `agent`, in the session's settings
     agent alone              an agent of its own, in no list, which is deleted with it
 
-All events of a request are checked before the first one is stored. Then they are taken in this order: results, which
-let the turn go on; messages, which it reads next; a cancellation.
+All events of a request are checked before the first one is stored. Then they are taken in this order: messages, which a
+waiting turn reads when it goes on; results, which let it go on; a cancellation.
 """
 
 from collections.abc import Callable, Sequence
@@ -153,17 +153,18 @@ class AgentSessions:
         if decisions:
             turn_id = await self.reader.find_last_turn(session)
             answers += [ClientResult(turn_id, decision) for decision in decisions]
+        messages = [message for event in events if isinstance(event, MessageEvent) for message in event.input]
         try:
-            await session.check(answers)
+            if answers or messages:  # whoever is stopped may still cancel
+                await session.check(answers)
         except InvalidRequest as error:
             if error.code != UNKNOWN_CALL:
                 raise
             raise InvalidRequest(error.message, code="invalid_request_error") from None
-        messages = [message for event in events if isinstance(event, MessageEvent) for message in event.input]
+        if messages:  # before the results: a message can still be refused
+            await session.accept_message(to_request(messages), context)
         if answers:
             await session.accept_results(answers)
-        if messages:
-            await session.accept_message(to_request(messages), context)
         if any(isinstance(event, CancelEvent) for event in events):
             await session.cancel()
 

@@ -4,8 +4,6 @@ Sessions have no subagents and no artifacts: their lists are empty, and no such 
 automations are refused by name.
 """
 
-from typing import NoReturn
-
 from fastapi import APIRouter, Request, Response
 
 from stint.domain.errors import NotFound, NotSupported
@@ -39,14 +37,14 @@ async def list_nothing(session_id: str, services: OpenAIAgentsServicesDep) -> Re
     return document(ListObject[AgentChild](data=[]))
 
 
-async def find_nothing(session_id: str, request: Request, services: OpenAIAgentsServicesDep) -> NoReturn:
+async def find_nothing(session_id: str, request: Request, services: OpenAIAgentsServicesDep) -> Response:
     """Raise NotFound for the session, or for the object in it."""
     await services.reader.open(session_id)
     kind, name = request.scope["path"].partition(f"/{session_id}/")[2].split("/")[:2]
     raise NotFound(KINDS[kind], name)
 
 
-async def refuse_part(request: Request) -> NoReturn:
+async def refuse_part(request: Request) -> Response:
     """Refuse a request of a part of the API that this server does not have."""
     path = request.scope["path"]
     part = next(name for name in INSTEAD if f"/{name}" in path)

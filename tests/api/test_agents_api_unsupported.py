@@ -1,0 +1,31 @@
+"""Parts of OpenAI's Agents API that sessions here never have, or that are refused."""
+
+import httpx
+import pytest
+from tests.api.agents_api_client import BETA, SESSIONS, start_session
+from tests.api.app_fixture import Served
+from tests.api.responses_client import openai_client
+
+
+@pytest.mark.parametrize(
+    "path", ["/v1/agents/automations", "/v1/agents/environments/templates/x", "/v1/vaults", "/v1/vaults/x/credentials"]
+)
+def test_an_unsupported_part_is_refused_by_name(http: httpx.Client, path: str) -> None:
+    answer = http.get(path, headers=BETA)
+
+    assert answer.status_code == 501
+    error = answer.json()["error"]
+    assert path.split("/")[2 if "vaults" in path else 3] in error["message"]
+
+
+def test_a_session_has_no_subagents_and_no_artifacts(http: httpx.Client, server: Served) -> None:
+    with openai_client(server) as client:
+        session = start_session(client)
+        sessions = client.beta.agents.sessions
+        assert sessions.subagents.list(session.id).data == []
+        assert sessions.artifacts.list(session.id).data == []
+
+    for part in ("subagents", "artifacts"):
+        answer = http.get(f"{SESSIONS}/{session.id}/{part}/x", headers=BETA)
+        assert answer.status_code == 404
+        assert "'x'" in answer.json()["error"]["message"]

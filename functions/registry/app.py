@@ -1,4 +1,4 @@
-"""The function of models, tools, shields, providers, health, version, the OpenAPI document, and the pages."""
+"""The function of models, tools, shields, providers, webhook endpoints, health, version, OpenAPI, and the pages."""
 
 import stint  # noqa: F401 - first, so that all packages come from the archives of the build
 
@@ -22,6 +22,7 @@ app = create_app(
     shields.router,
     pages.router,
     LazyRouter("stint.http.routes.inspection", "/v1/inspect/", "/v1/openapi.json"),
+    LazyRouter("stint.http.routes.webhooks", "/v1/webhook_"),
     make_services=composition.make_services,
     read_settings=load_settings,
     buffered=True,

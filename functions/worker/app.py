@@ -36,7 +36,7 @@ from stint.domain.errors import NotFound, NotMarkedDeleted, StintError, WriteInP
 from stint.domain.notifications.completion_events import CompletionEvent, ResponseFinished
 from stint.domain.notifications.request_events import REQUEST_EVENT
 from stint.domain.principals import Principal
-from stint.domain.tasks import TASK, DeletionTask, IngestionTask, ResponseTask, ResumeTask, WaitingTask
+from stint.domain.tasks import TASK, DeletionTask, IngestionTask, ResponseTask, ResumeTask, WaitingTask, WebhookTask
 from stint.log_keys import add_log_keys
 from stint.observability import Observation, make_logger
 from stint.settings import load_settings
@@ -144,6 +144,8 @@ def handle_message(record: SQSRecord, context: Any, seconds: float) -> None:
             run_observed("ingest", context, partial(ingest_documents, record, task, seconds))
         elif isinstance(task, WaitingTask | ResumeTask):
             run_observed("waiting", context, partial(run_waiting, record, task, seconds))
+        elif isinstance(task, WebhookTask):
+            run_observed("webhook", context, partial(send_webhook, task))
         else:
             run_observed("delete", context, partial(continue_deletion, task, seconds))
     except WriteInProgress as error:
@@ -200,6 +202,13 @@ def run_waiting(record: SQSRecord, task: WaitingTask | ResumeTask, seconds: floa
         return 200
 
     return run_async(run())
+
+
+def send_webhook(task: WebhookTask, _: Observation) -> int:
+    """Send an event to a webhook endpoint, if it is due."""
+    add_log_keys(webhook_endpoint_id=task.endpoint_id, webhook_event_id=task.event_id)
+    run_async(composition.make_webhook_deliveries(task.tenant).handle(task))
+    return 200
 
 
 def is_last(record: SQSRecord) -> bool:

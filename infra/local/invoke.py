@@ -30,6 +30,7 @@ from infra.local.sample_ids import (
     FILE,
     MODEL,
     NEW_VAULT,
+    NEW_WEBHOOK_ENDPOINT,
     RESPONSES,
     SHIELD,
     STOPPED_SESSION,
@@ -38,6 +39,7 @@ from infra.local.sample_ids import (
     VAULT,
     VECTOR_DB,
     VECTOR_STORES,
+    WEBHOOK_ENDPOINT,
 )
 from infra.local.state import State
 from infra.local.system import Function, Invoke, System
@@ -108,6 +110,8 @@ async def prepare(payload: bytes, environment: Mapping[str, str]) -> None:
         API_KEY,
         VAULT,
         NEW_VAULT,
+        WEBHOOK_ENDPOINT,
+        NEW_WEBHOOK_ENDPOINT,
         STOPPED_SESSION,
         "get_boiling_point",
     )

@@ -25,6 +25,7 @@ from infra.local.sample_ids import (
     DELETED_RESPONSE,
     FILE,
     NEW_VAULT,
+    NEW_WEBHOOK_ENDPOINT,
     REGISTRATIONS,
     RESPONSES,
     SESSION,
@@ -33,6 +34,7 @@ from infra.local.sample_ids import (
     VECTOR_DB,
     VECTOR_DB_STORE,
     VECTOR_STORES,
+    WEBHOOK_ENDPOINT,
 )
 
 from stint.aws.dynamodb import DynamoDBClient
@@ -94,6 +96,9 @@ async def remove_samples(store: Store, table: Table, index: VectorIndex) -> None
     for vault in vaults.data:
         await store.vaults.mark_deleted(TENANT, vault.id)
         await store.vaults.delete(TENANT, vault.id)
+    for found in await store.webhook_endpoints.list(TENANT):
+        if found.stored.resource.id == WEBHOOK_ENDPOINT or found.stored.resource.name == NEW_WEBHOOK_ENDPOINT:
+            await store.webhook_endpoints.delete(TENANT, found.stored.resource.id)
     for conversation_id in (CONVERSATION, DELETED_CONVERSATION):
         with contextlib.suppress(NotFound):
             await store.conversations.mark_deleted(TENANT, conversation_id)

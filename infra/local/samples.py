@@ -3,8 +3,9 @@
 They are an agent with a client tool, a session, a complete turn and one that waits; a toolgroup, a shield and a model;
 a conversation with a message; a stored chat completion; a response, and two in the background: one that waits for the
 worker, and one that has ended; a file, an upload with a part, a vector store with an object in its inbox, and a vector
-db with a document and a chunk; an API key; a stop. An agent, a response, a conversation, a file, a vector store, and
-a chat completion with its body in the bucket, are marked as deleted.
+db with a document and a chunk; an API key; a webhook endpoint, if there is a key for its secret; a stop. An agent, a
+response, a conversation, a file, a vector store, and a chat completion with its body in the bucket, are marked as
+deleted.
 """
 
 import contextlib
@@ -46,6 +47,7 @@ from infra.local.sample_ids import (
     STOPPED_SESSION,
     TOOLGROUP,
     VAULT,
+    WEBHOOK_ENDPOINT,
 )
 from infra.local.sample_store import client, clients, remove_samples, session_of
 
@@ -70,6 +72,7 @@ from stint.domain.openai.response_requests import CreateResponse
 from stint.domain.openai.vaults import BearerAuth, Vault, VaultCredential
 from stint.domain.principals import NO_BUDGETS
 from stint.domain.stops import stop_name
+from stint.domain.webhooks import StoredWebhookEndpoint, WebhookEndpoint
 from stint.retrieval.packed.index import PackedIndex
 from stint.retrieval.port import VectorIndex
 from stint.services.deletions import Deletions
@@ -77,6 +80,8 @@ from stint.services.responses.link_cache import LinkCache
 from stint.services.runs.run_handle import RequestContext
 from stint.services.turns.turn_run import TurnRun
 from stint.services.vaults.vault_secrets import VaultSecrets
+from stint.services.webhooks.signatures import hint_of, new_signing_secret
+from stint.services.webhooks.signing_secrets import SigningSecrets
 from stint.settings import Settings
 from stint.store.api_keys import ApiKeyStore, key_record
 from stint.store.bucket import Bucket
@@ -110,6 +115,7 @@ async def store_samples(environment: Mapping[str, str]) -> None:
             await store.vector_stores.mark_deleted(TENANT, DELETED_VECTOR_STORE)
             if key := environment.get("STINT_CREDENTIALS_KEY_ARN"):
                 await store_vault(store, key, environment)
+                await store_webhook_endpoint(store, key, environment)
             if keys_table := environment.get("STINT_KEYS_TABLE"):
                 await store_api_key(Table(dynamodb, keys_table))
             await store.stops.add(TENANT, stop_name("session", STOPPED_SESSION), 1756472000)
@@ -164,6 +170,28 @@ async def store_vault(store: Store, key: str, environment: Mapping[str, str]) ->
     await store.vaults.create(TENANT, vault)
     stored = StoredCredential(credential, {ACCESS_TOKEN: b64encode(blob).decode()})
     await store.vaults.create_credential(TENANT, stored)
+
+
+async def store_webhook_endpoint(store: Store, key: str, environment: Mapping[str, str]) -> None:
+    """Store a webhook endpoint to which nobody listens."""
+    secret, secrets = new_signing_secret(), SigningSecrets(TENANT, None)
+    kms = client(session_of(environment), "kms", environment)
+    try:
+        context = secrets.context_of(WEBHOOK_ENDPOINT)
+        blob = kms.encrypt(KeyId=key, Plaintext=secret.encode(), EncryptionContext=context)["CiphertextBlob"]
+    finally:
+        kms.close()
+    resource = WebhookEndpoint(
+        id=WEBHOOK_ENDPOINT,
+        created_at=1756472000,
+        updated_at=1756472000,
+        name="sample",
+        url="http://127.0.0.1:9/hook",
+        event_types=["agent.session.failed"],
+        signing_secret_hint=hint_of(secret),
+    )
+    stored = StoredWebhookEndpoint(resource=resource, sealed=b64encode(blob).decode())
+    await store.webhook_endpoints.create(TENANT, stored)
 
 
 class Outbox:

@@ -63,6 +63,7 @@ TAGS = [
     {"name": "Files", "description": f"{OPENAI_API}: files, at /v1 and at /v1/openai/v1."},
     {"name": "Containers", "description": f"{OPENAI_API}: containers of code, at /v1 and at /v1/openai/v1."},
     {"name": "Administration", "description": "API keys and stops, for callers with the scope `admin`."},
+    {"name": "Webhooks", "description": f"{OPENAI_API}: webhook endpoints, for callers with `webhooks:write`."},
     {"name": "End users", "description": "What belongs to end users, for callers with the scope `admin`."},
     {"name": "Vector stores", "description": f"{OPENAI_API}: vector stores, at /v1 and at /v1/openai/v1."},
 ]

@@ -44,6 +44,16 @@ EXAMPLES: dict[str, dict[str, Any]] = {
         "A whole tenant": {"kind": "tenant"},
     },
     "rotate_key": {"An hour in which both secrets are valid": {"overlap_seconds": 3600}},
+    "create_webhook_endpoint": {
+        "An endpoint for failures": {
+            "name": "shop",
+            "url": "https://shop.example.com/webhooks",
+            "event_types": ["response.failed", "agent.session.turn.failed"],
+        }
+    },
+    "update_webhook_endpoint": {"Another URL": {"url": "https://shop.example.com/events"}},
+    "rotate_webhook_secret": {"A day in which both secrets sign": {"keep_old_secret_active_for_24_hours": True}},
+    "test_webhook_endpoint": {"A sample event": {"event_type": "response.failed"}},
     "create_agent": {
         "An agent with a client tool": {
             "agent_config": {"model": MODEL, "instructions": "Answer briefly.", "client_tools": [CLIENT_TOOL]}

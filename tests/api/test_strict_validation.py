@@ -5,7 +5,7 @@ The client raises for an answer that has not its type. `TYPED_OTHERWISE` lists t
 
 import json
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from functools import reduce
 from types import SimpleNamespace
@@ -13,14 +13,14 @@ from typing import Any
 
 import httpx2
 import pytest
-from infra.local.engine import ROOT
+from infra.local.engine import ROOT, Engine
 from infra.scripts.openapi import DOCUMENT
 from openai import APIResponseValidationError, OpenAI
 from tests.api.app_fixture import AppFixture, Served
 from tests.api.responses_client import MODEL, WEATHER
-from tests.servers.kms import KEY, KmsServer
+from tests.servers.scripted_http import Reply, ScriptedHTTPServer
 
-TAGS = {"Chat", "Containers", "Conversations", "Embeddings", "Files", "Responses", "Vector stores"}
+TAGS = {"Chat", "Containers", "Conversations", "Embeddings", "Files", "Responses", "Vector stores", "Webhooks"}
 MESSAGES: Any = [{"role": "user", "content": "say: Hi"}]
 CHAT_WEATHER: Any = {"type": "function", "function": {key: WEATHER[key] for key in ("name", "parameters")}}
 WORDS = "hashed/words-384"
@@ -177,6 +177,18 @@ def sweep_vector_stores(sweep: Sweep, app_fixture: AppFixture) -> None:
     call("vector_stores.delete", store)
 
 
+def sweep_webhooks(sweep: Sweep, url: str) -> None:
+    call, types = sweep.call, ["response.failed"]
+    endpoint = call("webhooks.create", name="shop", url=url, event_types=types).id
+    call("webhooks.retrieve", endpoint)
+    call("webhooks.update", endpoint, name="other")
+    call("webhooks.rotate_secret", endpoint)
+    call("webhooks.test", endpoint, event_type="response.failed")
+    call("webhooks.list")
+    call("webhooks.event_types.list")
+    call("webhooks.delete", endpoint)
+
+
 def sweep_agents(sweep: Sweep, app_fixture: AppFixture) -> None:
     """Call the methods of the Agents API. A stream of a session ends after half a second."""
     app_fixture.settings = app_fixture.settings.model_copy(update={"session_stream_seconds": 0.5})
@@ -214,10 +226,7 @@ def sweep_agents(sweep: Sweep, app_fixture: AppFixture) -> None:
     call("delete", saved.id)
 
 
-def sweep_vaults(sweep: Sweep, app_fixture: AppFixture) -> None:
-    app_fixture.settings = app_fixture.settings.model_copy(update={"credentials_key_arn": KEY})
-    app_fixture.made.clear()
-
+def sweep_vaults(sweep: Sweep) -> None:
     def call(name: str, /, *args: Any, **fields: Any) -> Any:
         return sweep.call(f"beta.agents.vaults.{name}", *args, **fields)
 
@@ -242,15 +251,13 @@ def sweep_vaults(sweep: Sweep, app_fixture: AppFixture) -> None:
     call("delete", vault)
 
 
-@pytest.fixture(autouse=True)
-def kms(monkeypatch: pytest.MonkeyPatch) -> Iterator[KmsServer]:
-    with KmsServer() as server:
-        for name, value in {"ENDPOINT_URL_KMS": server.url, "ACCESS_KEY_ID": "a", "SECRET_ACCESS_KEY": "b"}.items():
-            monkeypatch.setenv(f"AWS_{name}", value)
-        yield server
-
-
-def test_answers_have_the_types_of_openais_client(server: Served, app_fixture: AppFixture) -> None:
+def test_answers_have_the_types_of_openais_client(
+    server: Served, app_fixture: AppFixture, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in engine.environment().items():
+        monkeypatch.setenv(name, value)
+    changes = {"credentials_key_arn": engine.running.hold_credentials_key(), "allowed_hosts": "127.0.0.1"}
+    monkeypatch.setattr(app_fixture, "settings", app_fixture.settings.model_copy(update=changes))
     requests: list[str] = []
     hooks: Any = {"request": [lambda request: requests.append(f"{request.method} {request.url.path}")]}
     http = httpx2.Client(trust_env=False, event_hooks=hooks)
@@ -266,10 +273,12 @@ def test_answers_have_the_types_of_openais_client(server: Served, app_fixture: A
         sweep_chats(sweep)
         sweep_files(sweep)
         sweep_vector_stores(sweep, app_fixture)
+        with ScriptedHTTPServer(lambda _: Reply()) as receiver:
+            sweep_webhooks(sweep, receiver.url)
         tags = set(TAGS)
         if hasattr(client.beta, "agents"):
             sweep_agents(sweep, app_fixture)
-            sweep_vaults(sweep, app_fixture)
+            sweep_vaults(sweep)
             tags.add("OpenAI Agents")
 
     known = {name for name in TYPED_OTHERWISE if hasattr(client.beta, "responses") or not name.startswith("beta.")}

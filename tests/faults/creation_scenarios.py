@@ -239,18 +239,27 @@ class CredentialCreation(CreationScenario):
         return f"/v1/vaults/{self.vault}/credentials", self.body
 
 
+class WebhookEndpointCreation(KeyCreation):
+    """A webhook endpoint, whose signing secret is returned once."""
+
+    name = "create-webhook-endpoint"
+    path, records = "/v1/webhook_endpoints", r"#registry\|webhook_endpoint"
+    body: ClassVar[Body] = {"name": "shop", "url": "http://127.0.0.1:9/", "event_types": ["response.completed"]}
+
+
 class KeyRotation(CreationScenario):
     """The secret of an API key is replaced. A repetition replaces it again only if the answer could not be stored."""
 
     name = "rotate-key"
-    records = r"^api_key:.*\|meta"
+    path, records, action = "/v1/admin/keys", r"^api_key:.*\|meta", "rotate"
+    body: ClassVar[Body] = {"name": "mine"}
 
     def prepare(self, api: Api) -> None:
-        self.key_id = api.make("/v1/admin/keys", {"name": "mine"})["id"]
+        self.key_id = api.make(self.path, self.body)["id"]
         self.before = self.find_record()
 
     def request(self) -> tuple[str, Body | None]:
-        return f"/v1/admin/keys/{self.key_id}/rotate", {}
+        return f"{self.path}/{self.key_id}/{self.action}", {}
 
     def check(self, api: Api) -> Findings:
         rotated = self.find_record()
@@ -265,6 +274,14 @@ class KeyRotation(CreationScenario):
     def find_record(self) -> Item:
         [record] = [item for (pk, sk), item in self.cloud.records().items() if re.search(self.records, f"{pk}|{sk}")]
         return record
+
+
+class WebhookSecretRotation(KeyRotation):
+    """The signing secret of a webhook endpoint is replaced."""
+
+    name = "rotate-webhook-secret"
+    path, records, action = WebhookEndpointCreation.path, WebhookEndpointCreation.records, "rotate_secret"
+    body: ClassVar[Body] = WebhookEndpointCreation.body
 
 
 CREATIONS: list[type[Scenario]] = [
@@ -282,5 +299,7 @@ CREATIONS: list[type[Scenario]] = [
     KeyCreation,
     VaultCreation,
     CredentialCreation,
+    WebhookEndpointCreation,
     KeyRotation,
+    WebhookSecretRotation,
 ]

@@ -28,6 +28,13 @@ MUTATIONS = [
         "tests/services/turns/test_approved_calls.py -k dies_after_the_approval",
     ),
     Mutation(
+        "the worker repeats a task whose webhook was not sent",
+        f"{CORE}/services/background/worker.py",
+        "stored.status, raises=True)",
+        "stored.status)",
+        "tests/services/webhooks/test_webhook_events.py -k refused",
+    ),
+    Mutation(
         "a step is stored before it is announced",
         f"{CORE}/loop/run.py",
         "        await self.log.append(step, ending, details)",

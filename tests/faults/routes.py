@@ -23,6 +23,8 @@ CREATING = {
     "/v1/admin/keys": "create-key",
     "/v1/admin/keys/{key_id}/rotate": "rotate-key",
     "/v1/admin/stop": "add-stop",
+    "/v1/webhook_endpoints": "create-webhook-endpoint",
+    "/v1/webhook_endpoints/{webhook_endpoint_id}/rotate_secret": "rotate-webhook-secret",
     "/agents/create": "create-october-agent",
     "/agents/session/create": "create-october-session",
     "/models/register": "create-october-model",
@@ -71,6 +73,7 @@ CHANGING = frozenset(
         "/v1/vector_stores/{vector_store_id}",
         "/v1/vector_stores/{vector_store_id}/files/{file_id}",
         "/v1/vector_stores/{vector_store_id}/file_batches/{batch_id}/cancel",
+        "/v1/webhook_endpoints/{webhook_endpoint_id}",
     }
 )
 """Paths whose POST changes an object that exists: a repetition leaves it as the first request does.
@@ -92,6 +95,7 @@ STORING_NOTHING = frozenset(
         "/v1/embeddings",
         "/v1/inference/embeddings",
         "/v1/tool-runtime/invoke",
+        "/v1/webhook_endpoints/{webhook_endpoint_id}/test",
         "/v1/safety/run-shield",
         "/v1/telemetry/spans",
         "/inference/chat_completion",

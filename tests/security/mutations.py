@@ -97,6 +97,27 @@ MUTATIONS = [
         "tests/security/test_forged_callers.py -k gateway",
     ),
     Mutation(
+        "the URL of a webhook is checked at each attempt",
+        f"{CORE}/net/webhook_requests.py",
+        "            await check_webhook_url(guard, url)\n            async with",
+        "            async with",
+        "tests/services/webhooks/test_webhook_deliveries.py -k http",
+    ),
+    Mutation(
+        "a webhook follows no redirect",
+        f"{CORE}/net/webhook_requests.py",
+        "guard.client(timeout=SECONDS, headers=HEADERS)",
+        "guard.client(timeout=SECONDS, headers=HEADERS, redirects=5)",
+        "tests/services/webhooks/test_webhook_deliveries.py -k redirects",
+    ),
+    Mutation(
+        "a signing secret is encrypted for its tenant and its endpoint",
+        f"{CORE}/services/webhooks/signing_secrets.py",
+        '"identifier": f"webhook_endpoint:{endpoint_id}"',
+        '"identifier": "webhook"',
+        "tests/services/webhooks/test_webhook_endpoints.py -k copied",
+    ),
+    Mutation(
         "each route needs its scope",
         f"{CORE}/http/scopes.py",
         "    require_scope(needed)\n",

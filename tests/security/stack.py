@@ -20,7 +20,7 @@ from stint.bootstrap.openai import OpenAIComposition
 from stint.bootstrap.operator import OperatorComposition
 from stint.domain.api_keys import ApiKeyWithSecret, CreateApiKeyRequest
 from stint.domain.principals import SCOPES
-from stint.domain.tasks import AnyTask, IngestionTask, ResponseTask, ResumeTask, WaitingTask
+from stint.domain.tasks import AnyTask, IngestionTask, ResponseTask, ResumeTask, WaitingTask, WebhookTask
 from stint.http.app import create_app
 from stint.october_2024.composition import compose_october
 from stint.openai_agents.composition import compose_openai_agents, vaults_of
@@ -56,6 +56,8 @@ class InlineQueue:
             await self.composition.make_ingestion(task.tenant).handle_task(task, deadline, last=True)
         elif isinstance(task, WaitingTask | ResumeTask):
             await self.composition.make_waiting_runs(task.tenant).handle(task, deadline)
+        elif isinstance(task, WebhookTask):
+            await self.composition.make_webhook_deliveries(task.tenant).handle(task)
         else:
             await self.composition.deletions.continue_deletion(task, TASK_SECONDS)
 

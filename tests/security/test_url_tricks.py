@@ -19,6 +19,8 @@ from stint.oidc.key_set import DISCOVERY, KeySet
 
 SECRET = "contents-of-the-inner-server"
 REFUSED = ("url_not_allowed", "url_unavailable", "unsupported_document", "invalid_request")
+UNREACHABLE = "webhook_endpoint_unreachable"
+"""The code of a webhook endpoint whose host has no address: it may get one later, which is checked then."""
 NOT_FOLLOWED = "tool_unavailable"
 """The code of an MCP server that answers with a redirect."""
 
@@ -53,7 +55,20 @@ def october_generator(http: httpx.Client, url: str) -> httpx.Response:
     return october_agent(http, {**tool, "query_generator_config": generator})
 
 
+def webhook_endpoint(http: httpx.Client, url: str) -> httpx.Response:
+    """Create an endpoint, and send it an event if it is accepted."""
+    body = {"name": "hook", "url": url, "event_types": ["response.failed"]}
+    created = http.post("/v1/webhook_endpoints", json=body)
+    if created.status_code != 200:
+        return created
+    path = f"/v1/webhook_endpoints/{created.json()['id']}"
+    answer = http.post(f"{path}/test", json={"event_type": "response.failed"})
+    http.delete(path)
+    return answer
+
+
 REGISTRATIONS = (
+    "webhook_endpoint",
     *("other_toolgroup", "http_tool", "mcp_toolgroup", "agent_endpoint", "agent_generator"),
     *("october_endpoint", "october_generator"),
 )
@@ -61,7 +76,7 @@ REGISTRATIONS = (
 
 OCTOBER = (october_document, october_endpoint, october_generator)
 
-WHERE: dict[str, Send] = {place.__name__: place for place in (*PLACES, rag_insert, *OCTOBER)}
+WHERE: dict[str, Send] = {place.__name__: place for place in (*PLACES, rag_insert, *OCTOBER, webhook_endpoint)}
 
 
 @pytest.fixture(scope="module")
@@ -84,7 +99,10 @@ def port_of(server: ScriptedHTTPServer) -> int:
 def judge(attacks: Attacks, what: str, answer: httpx.Response) -> None:
     """Note an answer that is not a refusal of the URL."""
     code = answer.json().get("error", {}).get("code")
-    if not ((answer.status_code == 400 and code in REFUSED) or code == NOT_FOLLOWED) or SECRET in answer.text:
+    if (
+        not ((answer.status_code == 400 and code in (*REFUSED, UNREACHABLE)) or code == NOT_FOLLOWED)
+        or SECRET in answer.text
+    ):
         attacks.got_in.append(f"{what}: {answer.status_code} {answer.text[:300]}")
 
 

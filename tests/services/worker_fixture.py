@@ -31,7 +31,16 @@ from stint.domain.openai.conversations import CreateConversation
 from stint.domain.openai.response_requests import CreateResponse
 from stint.domain.openai.response_resource import Response
 from stint.domain.openai.stored_responses import StoredResponse
-from stint.domain.tasks import MARK_DELAY, AnyTask, DeletionTask, IngestionTask, ResponseTask, ResumeTask, WaitingTask
+from stint.domain.tasks import (
+    MARK_DELAY,
+    AnyTask,
+    DeletionTask,
+    IngestionTask,
+    ResponseTask,
+    ResumeTask,
+    WaitingTask,
+    WebhookTask,
+)
 from stint.models.port import ChatModel
 from stint.models.routing import Router
 from stint.models.scripted.model import Scripted
@@ -62,6 +71,7 @@ class FakeQueue:
     ingestions: list[IngestionTask] = field(default_factory=list)
     early_ingestions: list[IngestionTask] = field(default_factory=list)
     waiting: list[WaitingTask | ResumeTask] = field(default_factory=list)
+    webhooks: list[WebhookTask] = field(default_factory=list)
     ends: list[CompletionEvent] = field(default_factory=list)
     kinds: list[tuple[str, str]] = field(default_factory=list)
     refuses: bool = False
@@ -78,6 +88,8 @@ class FakeQueue:
             (self.early_ingestions if task.delay_seconds else self.ingestions).append(task)
         elif isinstance(task, WaitingTask | ResumeTask):
             self.waiting.append(task)
+        elif isinstance(task, WebhookTask):
+            self.webhooks.append(task)
         else:
             self.deletions.append(task)
 
@@ -95,6 +107,7 @@ class FakeQueue:
             self.ingestions,
             self.early_ingestions,
             self.waiting,
+            self.webhooks,
             self.ends,
             self.kinds,
         ):

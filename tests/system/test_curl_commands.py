@@ -35,12 +35,19 @@ CREATED = {
     "create_vector_store: A store with a file": {"VECTOR_STORE_ID": "id"},
     "create_file_batch: A file": {"BATCH_ID": "id"},
     "create_key: A key for an application": {"KEY_ID": "id"},
+    "create_webhook_endpoint: An endpoint for failures": {"WEBHOOK_ENDPOINT_ID": "id"},
 }
 """The variables that get the ids in the answers to commands, and their fields."""
 
 
-REFUSED = {"invoke_tool: A search": 502, "query_spans": 501, "complete_upload: The parts, in their order": 400}
-"""There is no key of a search engine, spans are not supported, and the file is smaller than the one of the example."""
+REFUSED = {
+    "invoke_tool: A search": 502,
+    "query_spans": 501,
+    "complete_upload: The parts, in their order": 400,
+    "test_webhook_endpoint: A sample event": 403,
+}
+"""There is no key of a search engine, spans are not supported, the file is smaller than the one of the example, and an
+earlier command has stopped the tenant."""
 UNREADY = ("get_vector_store_file_content", "list_vector_store_file_chunks")
 """Operations that need what the worker may not have done yet."""
 

@@ -37,15 +37,15 @@ ALLOWED = {
 # Modules that a cold start loads, at most.
 MODULES = {
     "authorizer": 344,
-    "admin": 601,
-    "agents": 593,
-    "knowledge": 621,
-    "october": 631,
-    "openai_agents": 634,
-    "registry": 593,
-    "responses": 673,
-    "turns": 581,
-    "worker": 620,
+    "admin": 602,
+    "agents": 594,
+    "knowledge": 622,
+    "october": 632,
+    "openai_agents": 635,
+    "registry": 594,
+    "responses": 674,
+    "turns": 582,
+    "worker": 621,
 }
 
 # The second import finds every library loaded: what reads the environment then is the package itself.

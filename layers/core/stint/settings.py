@@ -174,7 +174,9 @@ class Settings(BaseModel):
     tools_secret_arn: str = Field(
         default="", description="Secrets Manager secret with these three keys, as JSON (in AWS)."
     )
-    credentials_key_arn: str = Field(default="", description="KMS key that encrypts credentials of toolgroups.")
+    credentials_key_arn: str = Field(
+        default="", description="KMS key that encrypts credentials of toolgroups, and secrets of webhook endpoints."
+    )
     sandbox_function: str = Field(
         default="", description="Lambda function that runs code of models; if empty, none is run."
     )

@@ -65,6 +65,7 @@ def create_belongings(http: httpx.Client, marker: str, mcp_server: str) -> dict[
     """Create objects of every kind, all of which contain a marker, and return their ids."""
     return (
         create_key(http, marker)
+        | create_webhook_endpoint(http, marker, mcp_server)
         | create_end_user(http, marker)
         | create_agents(http, marker)
         | create_agent_session(http, marker)
@@ -80,6 +81,12 @@ def create_key(http: httpx.Client, marker: str) -> dict[str, str]:
     key = post(http, "/v1/admin/keys", {"name": marker})
     stop = post(http, "/v1/admin/stop", {"kind": "session", "id": new_id()})  # of no session
     return {"key_id": key["id"], "tenant": key["tenant"], "kind": stop["kind"], "stop_id": stop["id"]}
+
+
+def create_webhook_endpoint(http: httpx.Client, marker: str, server: str) -> dict[str, str]:
+    """Create an endpoint at a server that answers. It gets no event, because none has its type."""
+    body = {"name": marker, "url": f"{server}?{marker}", "event_types": ["agent.session.failed"]}
+    return {"webhook_endpoint_id": post(http, "/v1/webhook_endpoints", body)["id"]}
 
 
 def create_end_user(http: httpx.Client, marker: str) -> dict[str, str]:

@@ -122,10 +122,16 @@ CONTEXTS: Sequence[Body] = [
 
 ITEMS: Sequence[Body] = [partial(with_items, put=put) for put in STORABLE]
 
+WEBHOOK_ENDPOINT = {"name": "shop", "url": "http://127.0.0.1:9/", "event_types": ["response.failed"]}
+
 JSON: Mapping[str, Sequence[Body]] = {
     "POST /v1/admin/keys": [lambda ids: {"name": "another", "tenant": ids["tenant"]}],
     "POST /v1/admin/stop": [lambda ids: {"kind": "key", "id": ids["key_id"]}],
     "POST /v1/admin/keys/{key_id}/rotate": constant({"overlap_seconds": 0}),
+    "POST /v1/webhook_endpoints": constant(WEBHOOK_ENDPOINT),
+    "POST /v1/webhook_endpoints/{webhook_endpoint_id}": constant({"name": "other"}),
+    "POST /v1/webhook_endpoints/{webhook_endpoint_id}/rotate_secret": constant({}),
+    "POST /v1/webhook_endpoints/{webhook_endpoint_id}/test": constant({"event_type": "response.completed"}),
     "POST /v1/agents": [
         lambda ids: config(toolgroups=[ids["toolgroup_id"]]),
         lambda ids: config(toolgroups=[searching(ids)]),

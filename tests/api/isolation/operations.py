@@ -48,6 +48,7 @@ CURSORS = {
     "/v1/admin/users/{user}/export": "user_cursor",
     "/v1/admin/keys": "key_id",
     "/v1/admin/runs": "response_id",
+    "/v1/webhook_endpoints": "webhook_endpoint_id",
     "/v1/agents": "agent_id",
     "/v1/agents/{agent_id}/sessions": "session_id",
     "/v1/agents/{agent_id}/session/{session_id}/turns": "turn_id",

@@ -21,7 +21,7 @@ from stint.bootstrap.openai import OpenAIComposition
 from stint.bootstrap.operator import OperatorComposition
 from stint.caller import set_principal, set_tenant
 from stint.domain.principals import SCOPES, Principal
-from stint.domain.tasks import AnyTask, IngestionTask, ResponseTask, ResumeTask, WaitingTask
+from stint.domain.tasks import AnyTask, IngestionTask, ResponseTask, ResumeTask, WaitingTask, WebhookTask
 from stint.http.app import create_app
 from stint.october_2024.composition import compose_october
 from stint.openai_agents.composition import compose_openai_agents, vaults_of
@@ -97,6 +97,8 @@ async def run_task(composition: OpenAIComposition, task: AnyTask) -> None:
         await composition.make_ingestion(task.tenant).handle_task(task, deadline, last=True)
     elif isinstance(task, WaitingTask | ResumeTask):
         await composition.make_waiting_runs(task.tenant).handle(task, deadline)
+    elif isinstance(task, WebhookTask):
+        await composition.make_webhook_deliveries(task.tenant).handle(task)
     else:
         await composition.deletions.continue_deletion(task, TASK_SECONDS)
 
@@ -114,8 +116,8 @@ class WarmProcess:
             "STINT_SANDBOX_FUNCTION": "sandbox",  # the scripted model does not call it
             "STINT_USAGE_SUMS": "true",
             "STINT_ALLOWED_HOSTS": "127.0.0.1",
-            "STINT_CREDENTIALS_KEY_ARN": engine.running.hold_credentials_key(),
             "STINT_SESSION_STREAM_SECONDS": "0.1",
+            "STINT_CREDENTIALS_KEY_ARN": engine.running.hold_credentials_key(),
         }
         self.settings: Settings = read_settings({**os.environ, **variables, **(environment or {})})
         self.composition = OpenAIComposition(lambda: self.settings)

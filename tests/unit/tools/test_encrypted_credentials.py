@@ -8,6 +8,7 @@ import boto3
 import pytest
 from moto import mock_aws
 from tests.clock import CLOCK
+from tests.servers.scripted_http import Reply, ScriptedHTTPServer
 
 from stint.domain.errors import InvalidRequest, StoreUnavailable
 from stint.providers.kms import KmsCipher
@@ -104,3 +105,12 @@ async def test_a_key_that_does_not_exist_is_named(key: str) -> None:
 
     with pytest.raises(StoreUnavailable, match="00000000-0000-0000-0000-000000000000"):
         await EncryptedCredentials("acme", KmsCipher(missing)).encrypt(GROUP)
+
+
+async def test_a_connection_that_kms_closes_is_a_failure_of_the_store(monkeypatch: pytest.MonkeyPatch) -> None:
+    with ScriptedHTTPServer(lambda _: Reply(status=0)) as server:
+        monkeypatch.setenv("AWS_ENDPOINT_URL_KMS", server.url)
+        monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test")
+        monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "test")
+        with pytest.raises(StoreUnavailable, match="ConnectionClosedError"):
+            await KmsCipher("arn:aws:kms:eu-west-1:123456789012:key/k").encrypt("text", {"tenant": "acme"})

@@ -13,6 +13,7 @@ from stint.services.agents.sessions import Sessions
 from stint.services.registry.registry import Registry
 from stint.services.registry.shields import Shields
 from stint.services.registry.toolgroups import Toolgroups
+from stint.services.runs.webhook_events import WebhookEvents
 from stint.services.turns.turns import Turns
 from stint.spending.meters import Meters
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from stint.services.turns.step_inputs import StepInputs
     from stint.services.turns.turn_requests import TurnRequests
     from stint.services.turns.turn_traces import TurnTraces
+    from stint.services.webhooks.webhook_endpoints import WebhookEndpoints
 
 
 @dataclass(frozen=True)
@@ -28,7 +30,8 @@ class AgentsServices(TenantServices):
     """The use cases.
 
     `check_providers` returns providers with their health, which it looks at. `find_cache_keys` finds the keys of model
-    calls. `send` sends tasks to the worker. `service_name` is that of traces.
+    calls. `send` sends tasks to the worker. `service_name` is that of traces. `webhooks` announces what is stored to
+    webhook endpoints.
     """
 
     agents: Agents
@@ -42,6 +45,8 @@ class AgentsServices(TenantServices):
     find_cache_keys: "FindCacheKeys"
     send: SendTask
     service_name: str
+    webhooks: WebhookEvents
+    make_webhook_endpoints: "Callable[[], WebhookEndpoints]"
 
     step_inputs: "ClassVar[Lazy[AgentsServices, StepInputs]]" = lazy(
         "stint.services.turns.step_inputs:StepInputs", lambda self, cls: cls(self.turns)

@@ -29,6 +29,7 @@ from stint.services.registry.catalogue import Catalogue
 from stint.services.registry.shields import Shields
 from stint.services.registry.toolgroups import Toolgroups
 from stint.services.registry.tools import Tools
+from stint.services.runs.webhook_events import WebhookEvents
 from stint.services.turns.planner import Planner
 from stint.services.turns.session_documents import SessionDocuments
 from stint.services.turns.session_opener import SessionOpener
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from stint.bootstrap.rag import RAGServices
     from stint.services.registry.provider_health import ProviderHealthChecks
     from stint.services.vaults.bound_credentials import BoundCredentials
+    from stint.services.webhooks.webhook_endpoints import WebhookEndpoints
 
 logger = logging.getLogger(__name__)
 
@@ -140,8 +142,17 @@ def compose(
         tenant, store.agents, registry, deletions, cache_seconds=settings.agent_cache_seconds, credentials=credentials
     )
     transcripts = transcripts or TranscriptCache(settings.transcript_bytes)
+    webhooks = WebhookEvents(
+        tenant, registry.knows_no_webhook_endpoints, registry.find_webhook_endpoints, deletions.send
+    )
     opener = SessionOpener(
-        tenant, store, agents, transcripts, lease_seconds=settings.lease_seconds, history_bytes=settings.history_bytes
+        tenant,
+        store,
+        agents,
+        transcripts,
+        lease_seconds=settings.lease_seconds,
+        history_bytes=settings.history_bytes,
+        webhooks=webhooks,
     )
     reader = DocumentReader(adapters.fetch, check_url, adapters.document_limits)
 
@@ -184,6 +195,7 @@ def compose(
             expiry_days=settings.session_expiry_days,
             retention_days=settings.retention_days,
             history_bytes=settings.history_bytes,
+            webhooks=webhooks,
         ),
         turns=turns,
         registry=registry,
@@ -195,7 +207,18 @@ def compose(
         find_cache_keys=keys,
         send=deletions.send,
         service_name=settings.service_name,
+        webhooks=webhooks,
+        make_webhook_endpoints=cache(partial(compose_webhook_endpoints, tenant, adapters, store)),
     )
+
+
+def compose_webhook_endpoints(tenant: str, adapters: Adapters, store: Store) -> "WebhookEndpoints":
+    """Make the use case of webhook endpoints, whose modules are loaded now."""
+    from stint.services.webhooks.signing_secrets import SigningSecrets  # noqa: PLC0415
+    from stint.services.webhooks.webhook_endpoints import WebhookEndpoints  # noqa: PLC0415 - few requests need it
+
+    secrets = SigningSecrets(tenant, adapters.credential_cipher)
+    return WebhookEndpoints(tenant, store.webhook_endpoints, secrets, adapters.guard)
 
 
 def make_meters(tenant: str, settings: Settings, store: Store) -> Meters:

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from stint.services.background.waiting_runs import WaitingRuns
     from stint.services.background.worker import Worker
     from stint.services.responses.code_runs import CodeAccess
+    from stint.services.webhooks.webhook_deliveries import WebhookDeliveries
     from stint.tools.knowledge.file_search import KnowledgeSearch
 
 
@@ -58,6 +59,7 @@ class OpenAIComposition(KnowledgeComposition):
         self.make_openai_services: Callable[[str], OpenAIServices] = per_tenant(self.compose_openai_services)
         self.make_worker: Callable[[str], Worker] = per_tenant(self.compose_worker)
         self.make_event_requests: Callable[[str], EventRequests] = per_tenant(self.compose_event_requests)
+        self.make_webhook_deliveries: Callable[[str], WebhookDeliveries] = per_tenant(self.compose_webhook_deliveries)
 
     def deletion_kinds(self) -> dict[ObjectKind, DeleteObject]:
         return super().deletion_kinds() | delete_response_objects(self.store)
@@ -92,6 +94,13 @@ class OpenAIComposition(KnowledgeComposition):
     def compose_worker(self, tenant: str) -> "Worker":
         services, bus = self.make_openai_services(tenant), EventBridgeBus(make_events, self.settings.event_bus)
         return compose_worker(tenant, self.settings, self.store, services, bus=bus)
+
+    def compose_webhook_deliveries(self, tenant: str) -> "WebhookDeliveries":
+        from stint.services.webhooks.signing_secrets import SigningSecrets  # noqa: PLC0415 - as below
+        from stint.services.webhooks.webhook_deliveries import WebhookDeliveries  # noqa: PLC0415 - few have endpoints
+
+        secrets = SigningSecrets(tenant, self.adapters.credential_cipher)
+        return WebhookDeliveries(tenant, self.store.webhook_endpoints, secrets, self.adapters.guard, self.queue.send)
 
     def make_waiting_runs(self, tenant: str) -> "WaitingRuns":
         """Make the use case that runs messages whose request died, whose modules are loaded now."""
@@ -150,7 +159,7 @@ def compose_responses(
     settings, router, keys = adapters.settings, adapters.router, services.find_cache_keys
     opaque, days = OpaqueTexts(tenant, store.signing_keys, settings.unsigned_content_until), settings.retention_days
     deletions = deletions or Deletions(delete_response_objects(store), queue.send)
-    recovery = Recovery(tenant, store, queue, opaque)
+    recovery = Recovery(tenant, store, queue, opaque, services.webhooks)
     contexts = Contexts(
         tenant,
         store,

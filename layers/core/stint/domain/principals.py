@@ -10,6 +10,7 @@ anonymous caller.
     knowledge:write  to write vector stores
     registry:write   to register models, toolgroups and shields, and what knowledge:write allows
     users:act        to act for an end user
+    webhooks:write   to manage webhook endpoints, and to read their URLs
     admin            to administer
 """
 
@@ -23,9 +24,9 @@ from pydantic import BaseModel, ConfigDict, Field
 from stint.dataclasses import dataclass
 from stint.domain.ids import TENANT, TENANT_PATTERN
 
-Scope = Literal["use", "knowledge:write", "registry:write", "users:act", "admin"]
+Scope = Literal["use", "knowledge:write", "registry:write", "users:act", "webhooks:write", "admin"]
 """What a key allows: to use the API, to write vector stores, to register models, toolgroups and shields, to act for an
-end user, to administer."""
+end user, to manage webhook endpoints, to administer."""
 
 SCOPES: tuple[Scope, ...] = get_args(Scope)
 

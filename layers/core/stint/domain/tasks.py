@@ -11,6 +11,7 @@ finds nothing to do.
     IngestionTask   with documents of a vector store           the documents are in progress
     WaitingTask     with a waiting message, and repeated       its request died, or it has none (`unattended`)
     ResumeTask      with the result of a client's tool         the turn waits, and all its calls have results
+    WebhookTask     after an outcome is stored, and repeated   its endpoint exists and is enabled
 """
 
 from collections.abc import Awaitable, Callable
@@ -192,6 +193,8 @@ class WaitingTask(Schema):
     message_id: str
     unattended: Annotated[bool, Field(exclude_if=is_unset)] = False
     """No request waits for the message: it was accepted, and whoever has time starts it."""
+    looked_before: Annotated[bool, Field(exclude_if=is_unset)] = False
+    """A delivery before this one has not found the message in line."""
     delay_seconds: Delay = WAITING_DELAY
 
     @model_validator(mode="after")
@@ -212,12 +215,33 @@ class ResumeTask(Schema):
     delay_seconds: Delay = UNATTENDED_DELAY
 
 
-AnyTask = Annotated[DeletionTask | ResponseTask | IngestionTask | WaitingTask | ResumeTask, Field(discriminator="kind")]
+class WebhookTask(Schema):
+    """Send an event to an endpoint at `due_at` (seconds since 1970), after `attempt` failed attempts.
+
+    The event is here, because it has only ids and statuses, and its object may be deleted before it is sent. It is not
+    sent before `due_at`: SQS delays a message by 15 minutes at most.
+    """
+
+    kind: Literal["webhook"] = "webhook"
+    tenant: TenantName
+    endpoint_id: str
+    event_id: str
+    type: str
+    created_at: int
+    data: dict[str, str | dict[str, str]]
+    attempt: Annotated[int, Field(ge=0)] = 0
+    due_at: Annotated[float, Field(exclude_if=is_unset)] = 0
+    delay_seconds: Delay = 0
+
+
+AnyTask = Annotated[
+    DeletionTask | ResponseTask | IngestionTask | WaitingTask | ResumeTask | WebhookTask, Field(discriminator="kind")
+]
 TASK: TypeAdapter[AnyTask] = TypeAdapter(AnyTask, config=ConfigDict(defer_build=True))
 """Reads a message. A message alone deletes nothing: in the table, the object must be marked as deleted, or expired."""
 
 
-SentTask = DeletionTask | IngestionTask | WaitingTask | ResumeTask
+SentTask = DeletionTask | IngestionTask | WaitingTask | ResumeTask | WebhookTask
 
 SendTask = Callable[[SentTask], Awaitable[None]]
 """A function that sends a task to the worker's queue, which delivers it at least once. Raises StoreUnavailable."""

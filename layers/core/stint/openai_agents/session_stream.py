@@ -7,7 +7,8 @@ has happened:
     the record shows            the stream
     a turn that it lacks        replays the turn's log, and follows it until it ends or waits
     more of its last turn       likewise, without the events that it has sent
-    new input                   takes the input and runs its turn, in the first part of its own time (`takes_until`)
+    new input                   takes the input and runs its turn, in the first part of its own time (`takes_until`),
+                                after the turns that others have run meanwhile
     that it is deleted          ends
 
 So a turn that a request starts right after the stream was opened runs in the process of the stream, as fast as if the
@@ -57,6 +58,9 @@ SHORT_PAUSE, LONG_PAUSE = 0.25, 1.0
 
 BUSY_SECONDS = 30.0
 """Seconds after the start and after each event in which the pauses are short."""
+
+RETRY_PAUSE = 5.0
+"""Seconds between two attempts to take input that waits, while the session's record does not change."""
 
 StreamedStatus = Literal["in_progress", "idle", "requires_action"]
 STATES: dict[StreamedStatus, StateType] = {
@@ -160,6 +164,8 @@ class SessionStream:
     idle: bool = False
     waiting: set[str] = field(default_factory=set)
     """The messages that were in line when the stream looked last."""
+    next_try: float = 0.0
+    """When the stream tries again to take messages that wait."""
     taken: list[DetachedTurn] = field(default_factory=list)
     """The turns that this process runs, or has run."""
     expects_turn: bool = False
@@ -194,14 +200,17 @@ class SessionStream:
             while clock() < self.times.ends_at and not (self.idle and self.ends_when_idle):
                 try:
                     signs = await self.input.peek()
-                    if signs != seen or self.waiting or self.expects_turn:
-                        seen, sent = signs, self.busy_until
+                    if signs != seen or self.expects_turn or (self.waiting and clock() >= self.next_try):
+                        seen, sent, self.next_try = signs, self.busy_until, clock() + RETRY_PAUSE
                         async with aclosing(self.read_news(signs)) as news:
                             async for event in news:
                                 self.busy_until = clock() + BUSY_SECONDS
                                 yield event
                         if self.busy_until != sent:
                             continue  # a turn took its time: the signs are old
+                    elif self.waiting:
+                        for event in await self.read_refused():
+                            yield event
                 except StoreUnavailable as error:
                     seen = None
                     logger.warning("A stream could not read its session; trying again", extra={"error": error.message})
@@ -241,39 +250,56 @@ class SessionStream:
         return [event for turn in refused if turn is not None for event in await self.show_refused(turn)]
 
     async def show_refused(self, turn: Turn) -> list[PlacedEvent]:
-        """Return the events of a turn that never started."""
+        """Return the events of a turn that never started. Streams that are opened later do not have them."""
         shown = from_turn(turn, self.input.agent_id)
         kind: EndType = "agent.session.turn.failed" if shown.status == "failed" else "agent.session.turn.cancelled"
         names = {"session_id": turn.session_id, "turn_id": turn.turn_id}
-        self.view, self.idle = await self.reader.refresh(self.view), True
         events: list[AgentStreamEvent] = [
             TurnProgressEvent(type="agent.session.turn.created", turn=shown, **names),
             TurnEndedEvent(type=kind, turn=shown, usage=None, **names),
-            SessionStateEvent(type="agent.session.idle", session=self.view.show("idle", turn)),
         ]
-        places = [StreamPosition(turn.turn_id, 0, place) for place in range(len(events))]
-        self.position = max(self.position, places[-1])
-        return [place_event(place, event) for place, event in zip(places, events, strict=True)]
+        if not self.current.is_open:
+            self.idle = True
+            events.append(await self.show_state("idle", turn))
+        # Without a position: there is no such turn to read again, and events of turns before it may follow.
+        ids = [StreamPosition(turn.turn_id, 0, place).event_id for place in range(len(events))]
+        return [
+            PlacedEvent(None, event.model_copy(update={"event_id": each}))
+            for each, event in zip(ids, events, strict=True)
+        ]
 
     async def run_taken(self, taken: DetachedTurn) -> AsyncGenerator[PlacedEvent, None]:
-        """Yield the events of a turn that this process runs."""
+        """Yield the events of a turn that this process runs, after those of turns that others have run meanwhile."""
         self.taken.append(taken)
+        async with aclosing(self.read_later(until=taken.turn.header.turn_id)) as missed:
+            async for event in missed:
+                yield event
         async with aclosing(self.convert(taken.turn, taken.events())) as events:
             async for event in events:
                 yield event
 
     async def read_turns(self, signs: SessionSigns) -> AsyncGenerator[PlacedEvent, None]:
         """Yield the events of the current turn that the stream lacks, and those of the turns after it."""
-        store, ids = self.reader.store, self.input.ids
         if self.current.is_open:
-            turn = await self.input.requests.tail.read(*ids[1:], self.current.turn_id)
+            turn = await self.input.requests.tail.read(*self.input.ids[1:], self.current.turn_id)
             async with aclosing(self.follow(turn)) as events:
                 async for event in events:
                     yield event
-        more = self.has_later(signs)
+        if self.has_later(signs):
+            async with aclosing(self.read_later()) as later:
+                async for event in later:
+                    yield event
+
+    async def read_later(self, until: str | None = None) -> AsyncGenerator[PlacedEvent, None]:
+        """Yield the events of the turns after the current one, with `until` those before that turn."""
+        ids, more = self.input.ids, until is None or until > self.position.turn_id
         while more:
-            turns, more = await store.turns.page(*ids, after=self.position.turn_id or None, newest_first=False)
+            turns, more = await self.reader.store.turns.page(
+                *ids, after=self.position.turn_id or None, newest_first=False
+            )
             for turn in turns:
+                if until is not None and turn.header.turn_id >= until:
+                    return
                 async with aclosing(self.follow(turn)) as events:
                     async for event in events:
                         yield event

@@ -14,7 +14,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from stint.dataclasses import dataclass
+from stint.caller import find_attempt
+from stint.dataclasses import dataclass, replace
 from stint.domain.errors import Conflict, InvalidRequest
 from stint.domain.llama_stack.agents import AgentConfig
 from stint.domain.llama_stack.sessions import SessionSettings
@@ -66,10 +67,13 @@ class AgentSessions:
 
         A retry gets the session of its first attempt. Raises StintError as `Agents.create` and `accept_message`.
         """
+        request = to_request(params.input)
+        await self.reader.requests.turns.check_input(request)  # before there is a session, which would stay without it
         created = await self.creations.run(self.find_created, partial(self.create_session, params))
         agent_id, session_id = created.split(":")
         session = SessionInput(self.reader.requests, agent_id, session_id)
-        await session.accept_message(to_request(params.input), context)
+        # The id of the session may have been renewed, and that of the message is the same.
+        await session.accept_message(request, replace(context, attempt=find_attempt()))
         return await self.reader.read(agent_id, session_id)
 
     async def create_session(self, params: SessionCreateParams, session_id: str) -> str:
@@ -82,6 +86,8 @@ class AgentSessions:
             create_both = self.sessions.create_with_agent
             return f"{await create_both(config, session_id, params.metadata, params.vault_ids)}:{session_id}"
         override: OverrideConfig | None = None
+        if self.agents.registry.access.is_limited and (params.agent is None or params.agent.model is None):
+            await self.agents.require_model((await self.agents.config_of_new_session(params.agent_id))[0].model)
         if params.agent is not None and params.agent.model_fields_set:
             saved, _ = await self.agents.config_of_new_session(params.agent_id)
             config = to_session_config(saved, params.agent)

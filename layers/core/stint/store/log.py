@@ -15,7 +15,7 @@ The states of a turn, by its header and last record, and what the operations of 
     unknown         none                               stored       -          seal as header       NotFound
     never begins    seal as header                     refused      -          unchanged            NotFound
     running         header; none, or without an end    refused      stored     ending               in_progress
-    awaiting input  header; awaiting_input             refused      stored     ending if cancelled  awaiting_input
+    awaiting input  header; awaiting_input             refused      stored     ending if asked for  awaiting_input
     completed       header; completed, or a fence      refused      stored     fence                completed
     closed          header; failed or cancelled        refused      ignored    unchanged            failed, cancelled
     deleted         seal as header and next record     refused      refused    unchanged            NotFound

@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from stint.store.vector_store_documents import VectorStoreDocuments
     from stint.store.vector_stores import FileBatchStore, VectorStores
     from stint.store.waiting_line import WaitingLine
+    from stint.store.webhook_endpoints import WebhookEndpointStore
 
 T = TypeVar("T")
 Part: TypeAlias = Lazy["Store", T]
@@ -118,6 +119,9 @@ class Store:
     )
     registrations: "Part[Registrations]" = lazy(
         "stint.store.registrations:Registrations", lambda self, cls: cls(self._table, self._documents)
+    )
+    webhook_endpoints: "Part[WebhookEndpointStore]" = lazy(
+        "stint.store.webhook_endpoints:WebhookEndpointStore", lambda self, cls: cls(self._table, self._documents)
     )
     imports: "Part[ImportStore]" = lazy(
         "stint.store.imports:ImportStore",

@@ -101,8 +101,10 @@ class TurnStore:
         consumption = record.ending.consumption if record.ending else None
         return await self._documents.put_record(item, record, _blobs(lease, turn_id), consumption)
 
-    async def seal(self, lease: SessionLease, turn_id: str, ending: RunOutcome) -> int:
+    async def seal(self, lease: SessionLease, turn_id: str, ending: RunOutcome, *, ends_waiting: bool = False) -> int:
         """End another turn of the lease's session, whose writer may be dead, and return the number of its records.
+
+        A turn that waits for its client ends if `ending` cancels it, or with `ends_waiting`.
 
         Records that the writer stores in the meantime are kept, and its next one is refused. `stint.store.log` has the
         effect in each state.
@@ -111,7 +113,8 @@ class TurnStore:
         items = [item async for item in self._table.query(header.pk, prefix=turn_id, attributes=ENDS)]
         while True:
             log = turn_log(items)
-            paused = log.ended_as == RunStatus.awaiting_input and ending.status is not RunStatus.cancelled
+            ends_waiting = ends_waiting or ending.status is RunStatus.cancelled
+            paused = log.ended_as == RunStatus.awaiting_input and not ends_waiting
             if log.ended or paused or len(log.records) > keys.LAST_INDEX:
                 return len(log.records)
             try:

@@ -10,6 +10,7 @@ export const SCOPES: Readonly<Record<Scope, string>> = {
   "knowledge:write": "write vector stores",
   "registry:write": "register models, toolgroups and shields; write vector stores",
   "users:act": "act for an end user (X-Stint-User)",
+  "webhooks:write": "manage webhook endpoints, and read their URLs",
   admin: "manage keys, stops and end users",
 };
 

@@ -99,6 +99,7 @@ def list_parts() -> tuple[APIRouter, ...]:
         uploads,
         vector_dbs,
         vector_stores,
+        webhooks,
     )
 
     return (
@@ -122,6 +123,7 @@ def list_parts() -> tuple[APIRouter, ...]:
         shields.router,
         admin.router,
         registry.router,
+        webhooks.router,
         router,
         pages.router,
     )

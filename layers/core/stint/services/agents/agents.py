@@ -116,11 +116,6 @@ class Agents:
             with suppress(InvalidRequest):
                 await self.registry.route(model_id)
 
-    async def require_model_of(self, agent_id: str) -> None:
-        """Raise Forbidden if the caller may not use an agent's model, or NotFound. Nothing is read without limits."""
-        if self.registry.access.is_limited:
-            await self.require_model((self.find_cached(agent_id) or await self.config(agent_id)).model)
-
     async def get(self, agent_id: str) -> Agent:
         """Return an agent as it is since its latest change, with masked credentials. Raises NotFound."""
         agent, _ = await self.store.get_latest(self.tenant, agent_id)

@@ -31,6 +31,7 @@ from stint.log_keys import add_log_keys
 from stint.services.agents.agents import Agents
 from stint.services.agents.interrupted import mark_interrupted
 from stint.services.deletions import Deletions
+from stint.services.runs.webhook_events import NO_WEBHOOKS, WebhookEvents
 from stint.store.parallel import value_of
 from stint.store.sessions import SessionRecord
 from stint.store.store import Store
@@ -60,6 +61,7 @@ class Sessions:
         expiry_days: float,
         retention_days: float = 0,
         history_bytes: int = 0,
+        webhooks: WebhookEvents = NO_WEBHOOKS,
     ) -> None:
         self.tenant = tenant
         self.store = store
@@ -68,6 +70,7 @@ class Sessions:
         self.expiry_days = expiry_days
         self.retention_days = retention_days
         self.history_bytes = history_bytes
+        self.webhooks = webhooks
 
     @property
     def forks(self) -> "SessionForks":
@@ -101,7 +104,9 @@ class Sessions:
         size = carried_size(session_name)
         if size > MAX_BYTES:
             raise TooLarge(f"The session_name has {size} bytes; at most {MAX_BYTES} are allowed.", param="session_name")
-        config, changed = await self.agents.config_of_new_session(agent_id)
+        (config, changed), _ = await asyncio.gather(
+            self.agents.config_of_new_session(agent_id), self.webhooks.prepare()
+        )
         session = Session(session_id=session_id or new_id(), session_name=session_name, started_at=now())
         if is_inline_agent(agent_id) and agent_id != inline_agent_id(session.session_id):
             raise Conflict(f"Agent {agent_id} belongs to one session alone. Create another agent.", code="inline_agent")
@@ -123,6 +128,7 @@ class Sessions:
         else:
             await self.forks.create(agent_id, session, expires_at, fork_from, metadata or {})
         add_log_keys(session_id=session.session_id)
+        await self.webhooks.session_created(session.session_id)
         return session.session_id
 
     async def create_with_agent(

@@ -14,7 +14,7 @@ from stint.domain.errors import DeadlineExceeded, StintError, Unexpected
 from stint.domain.llama_stack.turns import TurnCreateRequest
 from stint.domain.openai.response_requests import CreateResponse
 from stint.domain.run_outcome import ErrorInfo
-from stint.domain.tasks import ResumeTask, WaitingTask
+from stint.domain.tasks import WAITING_DELAY, ResumeTask, WaitingTask
 from stint.domain.waiting_messages import MessageState, WaitingMessage, WaitingPlace
 from stint.services.background.response_handles import StartedResponse
 from stint.services.background.response_requests import NewResponse, ResponseRequests
@@ -52,7 +52,12 @@ class WaitingRuns:
             StoreUnavailable: the task could not be handled.
         """
         if isinstance(task, ResumeTask):
-            await SessionInput(self.turns, task.agent_id, task.session_id).handle(task, deadline)
+            try:
+                await SessionInput(self.turns, task.agent_id, task.session_id).handle(task, deadline)
+            except StintError:
+                if not last:
+                    raise
+                await self.turns.send(task)
             return
         admission = self.admission_of(task)
         try:
@@ -71,7 +76,10 @@ class WaitingRuns:
         line, message_id = admission.line, task.message_id
         places = {place.message_id: place for place in await line.read()}
         state = await line.get(message_id)  # after its place: a message is claimed before it leaves the line
-        if state is None and message_id in places:
+        if may_be_incomplete(task, state) and message_id not in places:
+            again = {"looked_before": True, "delay_seconds": WAITING_DELAY}
+            await self.turns.send(task.model_copy(update=again))
+        elif state is None and message_id in places:
             await line.delete(message_id)  # the process that removed it died before
         elif state is not None and message_id not in places and not state.is_over:
             await line.delete_unclaimed(message_id)  # its request died before it was accepted
@@ -120,6 +128,11 @@ class WaitingRuns:
         if message.lenient:
             request = request.for_llama_stack()
         return await self.responses.start_message(NewResponse(request, context), task.message_id, now)
+
+
+def may_be_incomplete(task: WaitingTask, state: MessageState | None) -> bool:
+    """Return whether the request of a message that is not in line may still be storing it: its task is fast."""
+    return task.unattended and not task.looked_before and (state is None or not state.is_over)
 
 
 def of(error: StintError) -> dict[str, str]:

@@ -207,13 +207,14 @@ class Worker:
         return response.log.response
 
     async def finish(self, stored: StoredResponse | None, event_id: str | None) -> StoredResponse | None:
-        """Step 5: publish the completion event of a response that has ended, and return the response.
+        """Step 5: publish the completion event of a response that has ended, and announce it; return the response.
 
         Raises:
-            StoreUnavailable: the event bus does not accept the event now.
+            StoreUnavailable: the event bus does not accept the event now, or the queue a task of a webhook.
         """
         if stored is not None and stored.ending is not None:
             await self.completion_events.publish(ResponseFinished.of(stored, event_id))
+            await self.recovery.webhooks.response_ended(stored.header.response_id, stored.status, raises=True)
         return stored
 
     # ---- failures

@@ -53,6 +53,7 @@ class Catalogue:
 
     `builtin` has the configured toolgroups that can be unregistered. `unlisted` has the ids of models that are served
     but not listed. `aliases` has models by the ids of Llama Stack's models for which they stand.
+    `webhook_endpoints` has the JSON of the tenant's webhook endpoints, which are read with the registrations.
     """
 
     models: Mapping[str, Model] = field(default_factory=dict)
@@ -61,6 +62,7 @@ class Catalogue:
     builtin: frozenset[str] = frozenset()
     unlisted: frozenset[str] = frozenset()
     aliases: Mapping[str, Model] = field(default_factory=dict)
+    webhook_endpoints: Mapping[str, bytes] = field(default_factory=dict)
 
     def of(self, kind: Kind) -> Mapping[str, Registered]:
         """Return the entries of a kind."""
@@ -100,6 +102,7 @@ def merge(configured: Catalogue, stored: Stored, find_effect: Effect) -> Catalog
         configured.builtin,
         unlisted=configured.unlisted,
         aliases=configured.aliases,
+        webhook_endpoints={name: raw for (kind, name), raw in stored.items() if kind == "webhook_endpoint"},
     )
 
 

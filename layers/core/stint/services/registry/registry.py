@@ -14,7 +14,7 @@ not use. A model that a shield asks is resolved without registrations, so that n
 
 import asyncio
 import time
-from collections.abc import Container, Sequence
+from collections.abc import Container, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -52,6 +52,10 @@ from stint.tools.masking import refuse_masked
 if TYPE_CHECKING:
     from stint.services.registry.configured_names import ConfiguredNames
     from stint.services.registry.registration_changes import RegistrationChanges
+
+
+RUN_SECONDS = 900
+"""The longest time of a run, in seconds."""
 
 
 class Registry:
@@ -93,6 +97,21 @@ class Registry:
             merged = merge(self.configured, stored, lambda each: self.names.find_effect(each))
             self.cached = (time.monotonic() + self.cache_seconds, merged)
         return self.cached[1]
+
+    async def find_webhook_endpoints(self, *, current: bool = False) -> Mapping[str, bytes]:
+        """Return the JSON of the tenant's webhook endpoints, as it was read with the registrations.
+
+        A run has read these when it began, so that its end reads nothing. `current` ones are not older than the cache
+        keeps them.
+        """
+        patience = 0 if current else RUN_SECONDS
+        if self.cached is not None and time.monotonic() <= self.cached[0] + patience:
+            return self.cached[1].webhook_endpoints
+        return (await self.catalogue()).webhook_endpoints
+
+    def knows_no_webhook_endpoints(self) -> bool:
+        """Return whether the tenant had no webhook endpoints when the registrations were last read, as by each run."""
+        return self.cached is not None and not self.cached[1].webhook_endpoints
 
     @cached_property
     def names(self) -> "ConfiguredNames":

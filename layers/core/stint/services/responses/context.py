@@ -37,6 +37,7 @@ from stint.services.responses.link_cache import LinkCache, TenantLinks
 from stint.services.responses.links import Context, add_cached_link, add_link
 from stint.services.responses.output_items import output_of
 from stint.services.responses.recovery import Recovery, interrupted_record, mark_interrupted
+from stint.services.runs.webhook_events import NO_WEBHOOKS, WebhookEvents
 from stint.store.lease import Lease
 from stint.store.response_logs import NO_LINKS, Chain, place_after_chain, place_after_response
 from stint.store.store import Store
@@ -50,6 +51,7 @@ class ConversationRecovery:
     store: Store
     opaque: OpaqueTexts
     links: LinkCache
+    webhooks: WebhookEvents = NO_WEBHOOKS
 
     async def reconcile(self, conversation_id: str) -> bool:
         """Complete a conversation for a reader, and clear its lapsed lease. Return whether it may have changed.
@@ -101,7 +103,9 @@ class ConversationRecovery:
         with suppress(NotFound):
             stored = await responses.get(self.tenant, response_id)
             if stored.ending is None and not stored.header.background:
-                return await responses.seal(self.tenant, response_id, interrupted_record)
+                ended = await responses.seal(self.tenant, response_id, interrupted_record)
+                await self.webhooks.response_ended(response_id, ended.status)
+                return ended
             return stored
         return None
 
@@ -125,7 +129,7 @@ class Contexts:
 
     @property
     def conversations(self) -> ConversationRecovery:
-        return ConversationRecovery(self.tenant, self.store, self.opaque, self.links)
+        return ConversationRecovery(self.tenant, self.store, self.opaque, self.links, self.recovery.webhooks)
 
     @property
     def reader(self) -> ConversationReader:
@@ -146,7 +150,8 @@ class Contexts:
         chain, links = await self.read_chain(previous_response_id, shortens=shortens, cached=cached)
         ended = {link for link, stored in chain.read.items() if stored.ending is not None}
         if (last := chain.ids[-1]) in chain.read:
-            chain.read[last] = await mark_interrupted(self.store, self.tenant, chain.read[last])
+            webhooks = self.recovery.webhooks
+            chain.read[last] = await mark_interrupted(self.store, self.tenant, chain.read[last], webhooks)
             self.refuse_running(chain.read[last])
         context = Context(MessageBuilder(Transcript(), lenient=chain.compacted or not chain.complete))
         final = chain.complete

@@ -40,6 +40,7 @@ from stint.services.conversations.opaque_texts import OpaqueTexts
 from stint.services.responses.closing_record import closing_record
 from stint.services.responses.replay import ReplayPosition, read_position, replay_rest
 from stint.services.responses.streamed_items import StreamedItems
+from stint.services.runs.webhook_events import NO_WEBHOOKS, WebhookEvents
 from stint.store.response_leases import MAX_ATTEMPTS, LeaseState
 from stint.store.store import Store
 
@@ -94,6 +95,7 @@ class Recovery:
     store: Store
     queue: WorkQueue
     opaque: OpaqueTexts
+    webhooks: WebhookEvents = NO_WEBHOOKS
 
     async def reconcile(self, stored: StoredResponse) -> StoredResponse:
         """Return a response for a reader.
@@ -105,7 +107,7 @@ class Recovery:
             NotFound: it was deleted in the meantime.
         """
         if stored.ending is not None or not stored.header.background:
-            return await mark_interrupted(self.store, self.tenant, stored)
+            return await mark_interrupted(self.store, self.tenant, stored, self.webhooks)
         response_id = stored.header.response_id
         state = await self.store.response_leases.get_state(self.tenant, response_id)
         if state.cancelled_at is not None:
@@ -188,6 +190,9 @@ class Recovery:
         response_id = stored.header.response_id
         ended = await self.store.responses.seal(self.tenant, response_id, record_of)
         await self.end_stream(ended)
+        # The worker announces those in the background, with their completion events.
+        if not ended.header.background:
+            await self.webhooks.response_ended(response_id, ended.status)
         return ended
 
     async def freeze_stream(self, stored: StoredResponse, lease_id: str | None = None) -> ReplayPosition:
@@ -228,7 +233,9 @@ class Recovery:
         return [text async for batch in batches for text in batch]
 
 
-async def mark_interrupted(store: Store, tenant: str, stored: StoredResponse) -> StoredResponse:
+async def mark_interrupted(
+    store: Store, tenant: str, stored: StoredResponse, webhooks: WebhookEvents = NO_WEBHOOKS
+) -> StoredResponse:
     """End a foreground response whose lease lapsed, so that its process is dead. Return this or any other response.
 
     Raises:
@@ -236,7 +243,9 @@ async def mark_interrupted(store: Store, tenant: str, stored: StoredResponse) ->
     """
     if not stored.has_lapsed:
         return stored
-    return await store.responses.seal(tenant, stored.header.response_id, interrupted_record)
+    ended = await store.responses.seal(tenant, stored.header.response_id, interrupted_record)
+    await webhooks.response_ended(ended.header.response_id, ended.status)
+    return ended
 
 
 def interrupted_record(stored: StoredResponse) -> ResponseRecord:

@@ -86,4 +86,5 @@ async def has_ended(response: ResponseRun) -> bool:
     log.response.records[:] = stored.records
     response.stream.output = output_of(stored, response.stream.output.encode)
     await log.lapse()
+    await log.announce()
     return True

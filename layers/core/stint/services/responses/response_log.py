@@ -40,6 +40,7 @@ from stint.loop.lease_keeper import LeaseKeeper, Renewable, lease_span
 from stint.loop.transcript import Transcript
 from stint.metering import read_meter
 from stint.services.responses.conversation_writer import ConversationWriter
+from stint.services.runs.webhook_events import NO_WEBHOOKS, WebhookEvents
 from stint.store.items import Item, write_units
 from stint.store.responses import ResponseStore
 
@@ -91,6 +92,9 @@ class ResponseLog:
 
     attempt: RequestAttempt = NO_ATTEMPT
     """A retry finds the response by it."""
+
+    webhooks: WebhookEvents = NO_WEBHOOKS
+    """Announces the ending. The worker announces that of a background response, with its completion event."""
 
     @property
     def response_id(self) -> str:
@@ -197,6 +201,12 @@ class ResponseLog:
         self.skipped = None
         if record.ending is not None:
             await self.finish(items)
+            await self.announce()
+
+    async def announce(self) -> None:
+        """Announce the ending of a stored response in the foreground."""
+        if self.store is not None and not self.response.header.background and not self.webhooks.knows_none():
+            await self.webhooks.response_ended(self.response_id, self.response.status)
 
     async def pack_items(self, record: ResponseRecord) -> Sequence[Item]:
         """Return the records of the conversation's new items, if the response ends with this record."""

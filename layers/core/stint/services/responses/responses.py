@@ -213,6 +213,7 @@ class Responses:
             sources=context.sources | files_in(header.input) if is_plain(header.settings) else {},
             make_line=make_line,
             attempt=prepared.attempt,
+            webhooks=self.contexts.recovery.webhooks,
         )
         reader, plan = context.reader, prepared.plan.plan
         if prepared.plan.cache_keys is not None:

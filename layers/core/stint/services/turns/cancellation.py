@@ -18,15 +18,16 @@ from contextlib import suppress
 
 from stint.caller import find_end_user
 from stint.dataclasses import dataclass, replace
-from stint.domain.errors import Conflict, NotFound
+from stint.domain.errors import Conflict, NotFound, StintError
 from stint.domain.llama_stack.turns import Turn, TurnStatus
-from stint.domain.run_outcome import RunOutcome, RunStatus
+from stint.domain.run_outcome import ErrorInfo, RunOutcome, RunStatus
 from stint.domain.run_signals import HeartbeatReceived, TurnRef
 from stint.domain.schema import now
 from stint.domain.waiting_messages import MessageState
 from stint.services.agents.interrupted import runs
 from stint.services.runs.polling_pauses import poll
 from stint.services.runs.senders import find_owner
+from stint.services.runs.webhook_events import TurnPlace
 from stint.services.turns.resume import forget_calls
 from stint.services.turns.turns import Turns
 
@@ -129,8 +130,14 @@ class TurnCancellation:
                     return await self.end_turn(run)
         return None
 
-    async def end_turn(self, run: TurnRef) -> Turn:
-        """End a turn that waits for its client, or whose process does not react."""
+    async def fail_waiting(self, agent_id: str, session_id: str, turn_id: str, error: StintError) -> Turn:
+        """End a turn that waits for its client with an error, and return it. Raises as `cancel`, and Conflict."""
+        ending = RunOutcome(status=RunStatus.failed, completed_at=now(), error=ErrorInfo.of(error))
+        return await self.end_turn(TurnRef(agent_id, session_id, turn_id), ending)
+
+    async def end_turn(self, run: TurnRef, ending: RunOutcome | None = None) -> Turn:
+        """End a turn that waits for its client, or whose process does not react. By default, it is cancelled."""
+        ending = ending or RunOutcome(status=RunStatus.cancelled, completed_at=now())
         store, opener = self.turns.store, self.turns.opener
         ids = run.agent_id, run.session_id, run.turn_id
         try:
@@ -142,8 +149,11 @@ class TurnCancellation:
             return turn
         lease.forget_last()
         try:
-            await store.turns.seal(lease, run.turn_id, RunOutcome(status=RunStatus.cancelled, completed_at=now()))
+            records = await store.turns.seal(lease, run.turn_id, ending, ends_waiting=True)
             await forget_calls(self.turns.store, lease, run.turn_id)
         finally:
             await asyncio.shield(lease.release())
-        return await self.get(run)
+        turn = await self.get(run)
+        if turn.status is TurnStatus(ending.status):
+            await opener.webhooks.turn_ended(TurnPlace(*ids), ending.status, records)
+        return turn

@@ -30,6 +30,7 @@ from stint.loop.next_step import called_tools
 from stint.loop.plan import Plan
 from stint.loop.run import Log, Run
 from stint.loop.transcript import Transcript
+from stint.services.runs.webhook_events import NO_WEBHOOKS, TurnPlace, WebhookEvents
 from stint.services.turns.tool_responses import REPLACED, ClientAnswer, check_new_responses, match_responses
 from stint.services.turns.turn_log import calls_of_pause
 from stint.store.session_leases import SessionLease
@@ -192,15 +193,18 @@ def resumed_run(
     return run
 
 
-async def cancel_waiting(store: Store, lease: SessionLease, last: StoredTurn | None) -> None:
+async def cancel_waiting(
+    store: Store, lease: SessionLease, last: StoredTurn | None, webhooks: WebhookEvents = NO_WEBHOOKS
+) -> None:
     """Cancel a session's last turn if it waits for its client, because the client starts another one."""
     if last is None or last.ending is None or last.status is not RunStatus.awaiting_input:
         return
     ending = last.ending.model_copy(update={"status": RunStatus.cancelled, "completed_at": now()})
     turn_id = last.header.turn_id
     lease.forget_last()
-    await store.turns.seal(lease, turn_id, ending)
+    records = await store.turns.seal(lease, turn_id, ending)
     await forget_calls(store, lease, turn_id)
+    await webhooks.turn_ended(TurnPlace(lease.agent_id, lease.session_id, turn_id), ending.status, records)
 
 
 async def forget_calls(store: Store, lease: SessionLease, turn_id: str) -> None:

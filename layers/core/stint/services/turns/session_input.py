@@ -11,11 +11,13 @@ takes the session's lease first runs the turn, for the caller who sent the input
     tool
 
 The session's record says when there was input last (`input_at`), so that a stream finds input with one small read. What
-must be refused is refused before anything is stored, because nobody waits for an error. A request that dies before it
-has sent its task is repeated by its client: each part may be repeated, and then changes nothing.
+must be refused is refused before anything is stored, because nobody waits for an error. If the caller may not send it
+any more when it is taken, its turn has failed: that of the message, or the one that waits for the results. A request
+that dies before it has sent its task is repeated by its client: each part may be repeated, and then changes nothing.
 
     process that dies               what is left                              what happens
     request, before its task        a task without a message, or results      nothing, until the client repeats it
+    none: the request is slow       a task that finds no message yet          the task is sent once more, with a delay
     taker, before its claim         a message in line                         the worker starts it
     taker, after its claim          a message whose run does not exist        the worker claims it again
     taker, while the turn runs      a turn without an ending                  it is interrupted, as any turn
@@ -25,11 +27,21 @@ has sent its task is repeated by its client: each part may be repeated, and then
 
 import logging
 from collections.abc import Sequence
+from contextlib import suppress
 from enum import Enum, auto
 
 from stint.caller import RequestAttempt, find_end_user, find_principal, record_owners
 from stint.dataclasses import dataclass
-from stint.domain.errors import Conflict, DeadlineExceeded, InvalidRequest, NotFound, StintError
+from stint.domain.errors import (
+    Conflict,
+    DeadlineExceeded,
+    Interrupted,
+    InvalidRequest,
+    NotFound,
+    RateLimitExceeded,
+    StintError,
+    StoreUnavailable,
+)
 from stint.domain.llama_stack.stored_turns import unanswered_calls
 from stint.domain.llama_stack.turns import ToolApproval, Turn, TurnCreateRequest, TurnResumeRequest, TurnStatus
 from stint.domain.schema import now
@@ -39,7 +51,7 @@ from stint.domain.tasks import ResumeTask
 from stint.domain.tools import ToolResponse
 from stint.run_stop import refuse_stopped
 from stint.services.runs.run_handle import RequestContext, RunObserver
-from stint.services.runs.senders import find_owner
+from stint.services.runs.senders import acting_for, find_owner
 from stint.services.turns.detached_turn import DetachedTurn, start_detached
 from stint.services.turns.turn_handles import StartedTurn
 from stint.services.turns.turn_requests import NewTurn, TurnRequests
@@ -50,6 +62,9 @@ from stint.store.sessions import SessionSigns
 from stint.store.waiting_line import WaitingLine
 
 logger = logging.getLogger(__name__)
+
+LATER = (DeadlineExceeded, Interrupted, RateLimitExceeded)
+"""Errors after which a turn with all its results still waits, and is resumed later."""
 
 UNKNOWN_CALL = "unknown_call"
 """The code of the error for a result whose call does not wait for one."""
@@ -122,18 +137,21 @@ class SessionInput:
         Raises:
             NotFound: there is no such session or turn.
             InvalidRequest: a call does not wait for a result, or has another one. The code is UNKNOWN_CALL.
-            Forbidden: the session belongs to another end user.
+            Forbidden: the session belongs to another end user, or the caller may not use its model.
             Stopped: the session, the caller's key or the tenant was stopped.
         """
         async with self.turns.meters.watch():
             await refuse_stopped(stop_name("session", self.session_id))
         claim = self.turns.store.session_leases.claim
         record_owners((await claim(*self.ids, owner=find_owner())).split())
+        if answers:  # a message is checked as it is accepted
+            await self.turns.require_model(self.agent_id, self.session_id)
         for turn_id in {each.turn_id for each in answers}:
             known = await self.find_calls(turn_id)
             for answer in [each.answer for each in answers if each.turn_id == turn_id]:
                 if not is_accepted(known.get(answer.call_id, UNKNOWN), answer):
                     raise InvalidRequest(f"Unknown pending tool call: {answer.call_id}", code=UNKNOWN_CALL)
+                known[answer.call_id] = answer  # another answer in the same request is refused
 
     async def find_calls(self, turn_id: str) -> dict[str, Answer | Waits]:
         """Return the answers to a turn's calls by the ids of these, or what they wait for. Raises NotFound."""
@@ -181,11 +199,29 @@ class SessionInput:
             StintError: as `TurnLine.prepare`.
         """
         new = NewTurn(self.agent_id, self.session_id, request, context)
-        if context.attempt.is_retry and await self.requests.find_earlier(new) is not None:
-            return
         admission = self.requests.make_admission(self.agent_id, self.session_id, attended=False)
+        if context.attempt.repeated:
+            if await self.has_message(context):
+                return
+        elif context.attempt.is_retry and await self.requests.find_earlier(new) is not None:
+            return
         await admission.accept(request, new.context.attempt)
         await self.turns.store.sessions.note_input(*self.ids)
+
+    async def has_message(self, context: RequestContext) -> bool:
+        """Return whether an earlier attempt with the same idempotency key has stored its message.
+
+        It may be a turn by now, which may have failed: the request was to accept it. Otherwise it can be stored with
+        the same id, because each of its writes can be repeated.
+        """
+        admission = self.requests.make_admission(self.agent_id, self.session_id, attended=False)
+        if await admission.find_accepted(context.attempt) is not None:
+            return True
+        try:
+            await self.requests.retries.wait_for_header(*self.ids[1:], context.attempt.object_id, context.deadline)
+        except NotFound:
+            return False
+        return True
 
     async def cancel(self) -> Turn | None:
         """Cancel the turn that runs or waits for its client, or else the first message in line, and return it."""
@@ -213,6 +249,8 @@ class SessionInput:
         if not places or places[0].alive:
             return None
         place = places[0]
+        if await self.requests.make_admission(*self.ids[1:], attended=False).kind.find_running() is not None:
+            return None
         state = await self.line.get(place.message_id)
         if state is None:  # the worker's task removes the place
             return None
@@ -238,7 +276,10 @@ class SessionInput:
     async def take_results(
         self, turn_id: str, deadline: float, observer: RunObserver | None = None
     ) -> DetachedTurn | None:
-        """Resume a turn that waits for its client, once each of its calls has a result."""
+        """Resume a turn that waits for its client, once each of its calls has a result.
+
+        A turn that its caller may not resume has failed then, as a message whose turn is refused.
+        """
         results = await self.turns.store.call_results.read(self.place_of(turn_id))
         if not results:
             return None
@@ -262,30 +303,39 @@ class SessionInput:
 
         try:
             return await start_detached(start, newest.creator, newest.end_user)
-        except Conflict as conflict:  # another process resumes it, or has
-            logger.info("A turn was not resumed", extra={"error_code": conflict.code})
+        except (
+            Conflict,
+            *LATER,
+        ) as error:  # another process resumes it, or has, or the budget of the minute is used up
+            logger.info("A turn was not resumed", extra={"error_code": error.code})
+            return None
+        except (NotFound, StoreUnavailable):
+            raise
+        except StintError as error:
+            logger.warning("A turn was not resumed", extra={"error_code": error.code, "error": error.message})
+            with acting_for(newest.creator, newest.end_user), suppress(Conflict):
+                await self.requests.cancellation.fail_waiting(self.agent_id, self.session_id, turn_id, error)
             return None
 
     async def handle(self, task: ResumeTask, deadline: float) -> None:
-        """Resume a turn for the worker, and run it to its end. While it still runs, the task is sent again.
+        """Resume a turn for the worker, and run it to its end. While it cannot go on yet, the task is sent again.
 
-        Raises StintError if the turn cannot be resumed, and StoreUnavailable.
+        Raises StoreUnavailable.
         """
-        try:
-            turn = await self.turns.get(self.agent_id, self.session_id, task.turn_id)
-        except NotFound:
-            return
-        taken = await self.take_results(task.turn_id, deadline)
-        if taken is not None:
-            await taken.wait()
-        elif turn.status is TurnStatus.in_progress and await self.has_results(turn):
-            await self.requests.send(task)
+        with suppress(NotFound):
+            taken = await self.take_results(task.turn_id, deadline)
+            if taken is not None:
+                await taken.wait()
+            elif await self.has_results(task.turn_id):
+                await self.requests.send(task)
 
-    async def has_results(self, turn: Turn) -> bool:
-        """Return whether there are results for calls of a turn that it has not stored."""
+    async def has_results(self, turn_id: str) -> bool:
+        """Return whether each call that a turn waits for has a result. Raises NotFound."""
+        turn = await self.turns.get(self.agent_id, self.session_id, turn_id)
         waiting = {call.call_id for call in unanswered_calls(turn.steps)}
-        results = await self.turns.store.call_results.read(self.place_of(turn.turn_id))
-        return any(each.call_id in waiting for each in results)
+        active = turn.status in (TurnStatus.in_progress, TurnStatus.awaiting_input)
+        results = await self.turns.store.call_results.read(self.place_of(turn_id))
+        return active and bool(waiting) and waiting <= {each.call_id for each in results}
 
 
 def is_accepted(known: Answer | Waits, given: Answer) -> bool:

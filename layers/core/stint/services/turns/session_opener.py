@@ -25,6 +25,7 @@ from stint.domain.errors import NotFound
 from stint.domain.llama_stack.agents import AgentConfig
 from stint.domain.llama_stack.stored_turns import StoredTurn
 from stint.domain.llama_stack.turns import TurnResumeRequest
+from stint.domain.run_outcome import RunStatus
 from stint.domain.run_signals import TurnRef
 from stint.domain.schema import now
 from stint.domain.stops import stop_name
@@ -37,6 +38,7 @@ from stint.run_stop import RunDescription, describe_run, receive_signals, refuse
 from stint.services.agents.agents import Agents
 from stint.services.agents.interrupted import interrupted_ending
 from stint.services.runs.senders import find_owner
+from stint.services.runs.webhook_events import NO_WEBHOOKS, TurnPlace, WebhookEvents
 from stint.services.turns.resume import stored_answer
 from stint.services.turns.session_recorder import SegmentWriter, SessionRecorder
 from stint.services.turns.session_transcript import SessionTranscript, TranscriptCache, calls_of, context_size_of
@@ -96,6 +98,7 @@ class SessionOpener:
     transcripts: TranscriptCache
     lease_seconds: float
     history_bytes: int
+    webhooks: WebhookEvents = NO_WEBHOOKS
 
     async def open_session(
         self,
@@ -184,10 +187,14 @@ class SessionOpener:
         past = known
         if over is not None or known.end != lease.last:
             past = await self.refresh_transcript(lease, known)
+        if over is not None and not resumed:
+            await self.announce_sealed(lease, over, past.last)
         again = request is not None and past.last is not None and stored_answer(past.last, request) is not None
         if not again and (resumed or past.is_running):
-            await self.seal(lease, lease.turn_id if resumed else past.turn_id)
+            sealed = lease.turn_id if resumed else past.turn_id
+            await self.seal(lease, sealed)
             past = await self.refresh_transcript(lease, known)
+            await self.announce_sealed(lease, sealed, past.last)
         lease.last = past.end
         fitted = past.fitted(self.history_bytes)
         if fitted.starts_with_result:
@@ -246,6 +253,13 @@ class SessionOpener:
         """End a turn whose process died."""
         logger.warning("A turn whose process died is sealed", extra={"sealed_turn_id": turn_id})
         await self.store.turns.seal(lease, turn_id, interrupted_ending(now()))
+
+    async def announce_sealed(self, lease: SessionLease, turn_id: str, last: StoredTurn | None) -> None:
+        """Announce the end of a turn that was sealed, as the history has it."""
+        # Its process may have ended it before the seal, and announced it. Both announcements have the same ids.
+        if last is not None and last.header.turn_id == turn_id and last.status is RunStatus.failed:
+            place = TurnPlace(lease.agent_id, lease.session_id, turn_id)
+            await self.webhooks.turn_ended(place, last.status, len(last.records))
 
     async def acquire(
         self, agent_id: str, session_id: str, turn_id: str, *, resume: bool, seconds: float

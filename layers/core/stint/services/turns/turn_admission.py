@@ -53,7 +53,7 @@ class TurnLine:
         async with self.turns.meters.watch():
             await refuse_stopped(stop_name("session", self.session_id))
         refuse_masked_args(request.toolgroups, "toolgroups")
-        await self.turns.agents.require_model_of(self.agent_id)
+        await self.turns.require_model(self.agent_id, self.session_id)
         await self.turns.reader.check_images(images_of("messages", [each.content for each in request.messages]))
         await self.claim_session()
         masked = await asyncio.to_thread(masked_toolgroups, request.toolgroups) if request.toolgroups else []

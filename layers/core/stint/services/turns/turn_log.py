@@ -36,6 +36,7 @@ from stint.loop.running_step import RunningStep
 from stint.loop.transcript import Transcript
 from stint.metering import ENDING_UNITS, read_meter
 from stint.services.runs.partial_writer import PartialStorage, make_storage
+from stint.services.runs.webhook_events import NO_WEBHOOKS, TurnPlace, WebhookEvents
 from stint.services.turns.history import add_merged
 from stint.services.turns.session_recorder import SessionRecorder
 from stint.store.session_leases import SessionLease
@@ -54,7 +55,8 @@ class TurnLog:
     """Writes a turn under the lease of its session, and keeps in `turn` what is stored.
 
     `make_line` makes the line of messages that wait for a session. `recorder` records the turn's end after that is
-    stored. `running` is the step that is streamed. `approvals` has the names of the tools whose calls need one.
+    stored, and `webhooks` announces it. `running` is the step that is streamed. `approvals` has the names of the tools
+    whose calls need one.
     """
 
     store: TurnStore
@@ -62,6 +64,7 @@ class TurnLog:
     turn: StoredTurn
     make_line: "Callable[[str, str, str], WaitingLine]"
     recorder: SessionRecorder | None = None
+    webhooks: WebhookEvents = NO_WEBHOOKS
     running: RunningStep = field(default_factory=RunningStep)
     approvals: Set[str] = frozenset()
 
@@ -148,12 +151,28 @@ class TurnLog:
         self.mark_last()
 
     async def end(self) -> None:
-        """Release the lease of a turn whose ending is stored, and remember the turn for the next one."""
+        """Release the lease of a turn whose ending is stored, remember the turn for the next one, and announce it."""
         if (used := self.turn.usage_of_last_run) is not None:
             self.keeper.lease.add_usage(used)
         await self.keeper.release()
         if self.recorder is not None:
             self.recorder.record_end(self.turn)
+        if not self.webhooks.knows_none():
+            await self.webhooks.turn_ended(self.place, self.turn.status, len(self.turn.records), asks=self.asks())
+
+    async def announce_start(self) -> None:
+        """Announce that the turn runs, when its header or the results that resume it are stored."""
+        await self.webhooks.turn_started(self.place, len(self.turn.records))
+
+    def asks(self) -> bool:
+        """Return whether the first call that the turn waits for waits for approval."""
+        waiting = self.turn.unapproved or ()
+        return any(call.call_id in waiting for call in unanswered_calls(self.turn.steps)[:1])
+
+    @property
+    def place(self) -> TurnPlace:
+        lease = self.keeper.lease
+        return TurnPlace(lease.agent_id, lease.session_id, self.turn.header.turn_id)
 
     @contextmanager
     def writing(self) -> Iterator[None]:

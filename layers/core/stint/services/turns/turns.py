@@ -34,7 +34,7 @@ from stint.loop.plan import Plan
 from stint.loop.run import Run
 from stint.loop.transcript import Transcript
 from stint.metering import resume_meter
-from stint.run_stop import set_on_disconnect
+from stint.run_stop import refuse_stopped, set_on_disconnect
 from stint.services.agents.agents import Agents
 from stint.services.agents.interrupted import mark_interrupted
 from stint.services.agents.masking import kept_overrides, refuse_masked_args, storable
@@ -140,14 +140,17 @@ class Turns:
             run.history_is_full = self.opener.is_full(session.past)
             async with run.opened():
                 # The turn that waits first: once another turn is the last one, nobody could end it any more.
-                await cancel_waiting(self.store, session.keeper.lease, session.last)
+                await cancel_waiting(self.store, session.keeper.lease, session.last, self.opener.webhooks)
                 await log.put_header()
+                if not log.webhooks.knows_none():
+                    await log.announce_start()
         return TurnRun(run, log, TurnStart(turn_id=run.run_id), session.config)
 
     def make_log(self, session: OpenSession, turn: StoredTurn, plan: Plan) -> TurnLog:
         """Return the log of a turn, whose end the process remembers."""
-        make_line, recorder = self.store.session_line, self.opener.make_recorder(session)
-        log = TurnLog(self.store.turns, session.keeper, turn, make_line, recorder=recorder)
+        make_line, webhooks = self.store.session_line, self.opener.webhooks
+        recorder = self.opener.make_recorder(session)
+        log = TurnLog(self.store.turns, session.keeper, turn, make_line, recorder=recorder, webhooks=webhooks)
         log.approvals = plan.toolbox.approvals
         return log
 
@@ -195,6 +198,8 @@ class Turns:
             async with run.opened():
                 if stored is None:
                     await log.append_answer(answer)
+                if not log.webhooks.knows_none():
+                    await log.announce_start()
         if not completed:  # after the results are stored: until then, a repeated request needs the calls
             await forget_calls(self.store, log.keeper.lease, turn_id)
         return TurnRun(run, log, announce(answer.step), session.config, used=run.usage)
@@ -249,6 +254,22 @@ class Turns:
         """Write what makes the session cheaper to read, after the turn's response was sent. Nothing is raised."""
         if turn.log.recorder is not None:
             await turn.log.recorder.write_segments()
+
+    async def check_input(self, request: TurnCreateRequest) -> None:
+        """Check the input of a session that does not exist yet. Raises InvalidRequest, Stopped and StoreUnavailable."""
+        async with self.meters.watch():
+            await refuse_stopped()
+        await self.reader.check_images(images_of("messages", [each.content for each in request.messages]))
+
+    async def require_model(self, agent_id: str, session_id: str) -> None:
+        """Raise Forbidden if the caller may not use a session's model, or NotFound. Nothing is read without limits."""
+        agents, sessions = self.agents, self.store.sessions
+        if not agents.registry.access.is_limited:
+            return
+        record, own = await sessions.get(self.tenant, agent_id, session_id), None
+        if record.settings is not None:
+            own = (await sessions.get_settings(self.tenant, agent_id, session_id)).agent
+        await agents.require_model((own or agents.find_cached(agent_id) or await agents.config(agent_id)).model)
 
     async def send_trace(self, turn: TurnRun) -> None:
         """Send the trace of a turn that has ended, if traces are sent. Nothing is raised."""

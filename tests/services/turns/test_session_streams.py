@@ -1,0 +1,99 @@
+"""Streams of sessions: messages that never get a turn, and messages that are stored slowly."""
+
+import asyncio
+from functools import partial
+from itertools import count
+
+import pytest
+from tests.script_model import called, said, script
+from tests.services.session_process import (
+    SHOP,
+    SessionProcess,
+    function,
+    hurry,
+    ids,
+    message,
+    positions,
+    read,
+    result,
+    types,
+)
+from tests.store.conftest import Cloud
+
+from stint.openai_agents.session_stream import PlacedEvent
+from stint.store.items import Item
+from stint.store.table import Table
+
+
+@pytest.fixture(autouse=True)
+def _hurry(monkeypatch: pytest.MonkeyPatch) -> None:
+    hurry(monkeypatch)
+
+
+async def test_a_message_that_is_cancelled_in_line_hides_no_event_of_the_turn_before_it(
+    cloud: Cloud, tenant: str
+) -> None:
+    process = await SessionProcess(cloud, tenant, script(called("ask"), said(), said())).open(function("ask"))
+    await process.post(message("one"))
+    await process.work()
+    [turn] = await process.stored()
+    await process.post(message("two"))
+    [place] = await process.fixture.store.session_line(*process.ids).read()
+    reading = asyncio.create_task(read(await process.open_stream(), "agent.session.turn.completed"))
+    await asyncio.sleep(0.3)
+    await process.services.turn_requests.cancellation.cancel(process.agent_id, process.session_id, place.message_id)
+    await asyncio.sleep(0.3)
+
+    await process.post(result(turn.turn_id, "c0"))
+    events = await reading
+
+    refused = types(events).index("turn.cancelled")
+    assert types(events)[refused - 1] == "turn.created"
+    assert "idle" not in types(events)  # the first turn still waits
+    assert len(ids(events)) == len(set(ids(events)))
+    for position in positions(events):
+        await process.open_stream(str(position))
+
+
+@pytest.mark.parametrize("number", range(2))
+async def test_the_worker_does_not_give_up_a_message_whose_request_is_slow(
+    cloud: Cloud, tenant: str, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    process = await SessionProcess(cloud, tenant, script(said())).open()
+    put, puts = Table.put, count()
+
+    async def put_slowly(self: Table, item: Item) -> None:
+        if next(puts) == number:  # before the message, or between the message and its place
+            await process.work()
+        await put(self, item)
+
+    monkeypatch.setattr(Table, "put", put_slowly)
+    await process.post(message("one"))
+    monkeypatch.undo()
+    await process.work()
+
+    assert await process.inputs() == ["one"]
+
+
+async def test_a_stream_that_is_dropped_at_any_event_is_joined_without_a_gap(cloud: Cloud, tenant: str) -> None:
+    answers = [called("buy"), said()]
+
+    async def make() -> SessionProcess:
+        process = await SessionProcess(cloud, tenant, script(*answers)).open(SHOP)
+        await process.post(message("one"))
+        return process
+
+    whole = await read(await (await make()).open_stream(), "agent.session.idle")
+    for number in range(1, len(whole)):
+        process = await make()
+        first = await read(await process.open_stream(), partial(has_count, number))
+        stream = await process.other_process(script()).open_stream(str(first[-1].position))
+        rest = await read(stream, "agent.session.idle")
+
+        assert types(first + rest) == types(whole), number
+        assert len(set(ids(first + rest))) == len(whole), number
+        assert process.fixture.fake_mcp.calls == ["buy"]
+
+
+def has_count(count: int, events: list[PlacedEvent]) -> bool:
+    return len(events) == count

@@ -220,6 +220,7 @@ def sweep_agents(sweep: Sweep, app_fixture: AppFixture) -> None:
     [turn] = call("sessions.turns.list", session)
     call("sessions.turns.retrieve", turn.id, session_id=session)
     call("sessions.turns.items.list", turn.id, session_id=session)
+    call("sessions.traces.list", session)
     call("sessions.subagents.list", session)
     call("sessions.artifacts.list", session)
     call("sessions.delete", session)

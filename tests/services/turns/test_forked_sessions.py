@@ -473,7 +473,7 @@ async def test_a_fork_costs_its_records_and_a_session(make_turn_fixture: MakeTur
     # Two records of each simple turn; the list entry and the state of the session in a transaction.
     assert cloud.units["BatchWriteItem"] == 2 * 20
     assert cloud.calls["BatchWriteItem"] == 2
-    assert cloud.units["TransactWriteItems"] == 4
+    assert cloud.units["TransactWriteItems"] == 6
     assert write_units(cloud) == 1  # that its source was checked
     assert (cloud.calls["GetItem"], cloud.units["GetItem"]) == (4, 4)
     # The engine counts a unit per Query, whatever it reads.

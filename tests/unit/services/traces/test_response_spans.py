@@ -126,7 +126,9 @@ def test_a_result_that_no_later_record_has_is_a_span() -> None:
 
 def test_a_failed_response_lasts_as_long_as_its_function_took() -> None:
     response = make_response()
-    unfinished = PartialStep(step_type="inference", step_id=new_id())
+    # Not `new_id`, which is ahead of the clock if another test has moved it.
+    began = datetime.fromtimestamp(response.header.created_at, UTC)
+    unfinished = PartialStep(step_type="inference", step_id=id_from_time(began, "step"))
     error, used = ResponseError(code="model_error", message="Broken"), Consumption(milliseconds=60_000)
     response.records.append(ended(ResponseStatus.failed, error=error, consumption=used, unfinished=unfinished))
 

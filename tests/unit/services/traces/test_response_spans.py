@@ -2,13 +2,13 @@
 
 import json
 import time
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 from tests.otlp import names_of, read_attributes, read_trace
 
-from stint.domain.ids import name_of, new_id, time_of
+from stint.domain.ids import id_from_time, name_of, new_id, time_of
 from stint.domain.inference import AnswerDetails, Usage
 from stint.domain.openai.items import FunctionCall, FunctionCallOutput, Message
 from stint.domain.openai.stored_responses import (

@@ -2,13 +2,13 @@
 
 import json
 import time
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from tests.otlp import names_of, read_attributes, read_trace
 
-from stint.domain.ids import id_from_time, name_of, new_id, time_of
+from stint.domain.ids import name_of, new_id, time_of
 from stint.domain.inference import AnswerDetails, Usage
 from stint.domain.openai.items import FunctionCall, FunctionCallOutput, Message
 from stint.domain.openai.stored_responses import (
@@ -125,10 +125,9 @@ def test_a_result_that_no_later_record_has_is_a_span() -> None:
 
 
 def test_a_failed_response_lasts_as_long_as_its_function_took() -> None:
-    response = make_response()
-    # Not `new_id`, which is ahead of the clock if another test has moved it.
-    began = datetime.fromtimestamp(response.header.created_at, UTC)
-    unfinished = PartialStep(step_type="inference", step_id=id_from_time(began, "step"))
+    response_id = new_id()  # ahead of the clock if another test has moved it
+    response = make_response(response_id=name_of("resp", response_id), created_at=int(time_of(response_id).timestamp()))
+    unfinished = PartialStep(step_type="inference", step_id=new_id())
     error, used = ResponseError(code="model_error", message="Broken"), Consumption(milliseconds=60_000)
     response.records.append(ended(ResponseStatus.failed, error=error, consumption=used, unfinished=unfinished))
 

@@ -7,15 +7,13 @@ from tests.api.app_fixture import Served
 from tests.api.responses_client import openai_client
 
 
-@pytest.mark.parametrize(
-    "path", ["/v1/agents/automations", "/v1/agents/environments/templates/x", "/v1/vaults", "/v1/vaults/x/credentials"]
-)
+@pytest.mark.parametrize("path", ["/v1/agents/automations", "/v1/agents/environments/templates/x"])
 def test_an_unsupported_part_is_refused_by_name(http: httpx.Client, path: str) -> None:
     answer = http.get(path, headers=BETA)
 
     assert answer.status_code == 501
     error = answer.json()["error"]
-    assert path.split("/")[2 if "vaults" in path else 3] in error["message"]
+    assert path.split("/")[3] in error["message"]
 
 
 def test_a_session_has_no_subagents_and_no_artifacts(http: httpx.Client, server: Served) -> None:

@@ -27,3 +27,17 @@ def test_a_session_has_no_subagents_and_no_artifacts(http: httpx.Client, server:
         answer = http.get(f"{SESSIONS}/{session.id}/{part}/x", headers=BETA)
         assert answer.status_code == 404
         assert "'x'" in answer.json()["error"]["message"]
+
+
+def test_errors_name_the_fields_of_this_api(http: httpx.Client) -> None:
+    def refuse(path: str, body: dict[str, object]) -> str:
+        answer = http.post(path, json=body, headers=BETA)
+        assert answer.status_code == 400, answer.text
+        return str(answer.json()["error"]["param"])
+
+    server = {"type": "mcp", "server_label": "x", "transport": {"type": "http", "server_url": "http://169.254.169.254/mcp"}}
+    agent = {"model": "scripted/demo", "tools": [server]}
+
+    assert refuse(SESSIONS, {"environment": {"type": "none"}, "agent": {"model": "scripted/demo"}}) == "input"
+    assert refuse(SESSIONS, {"environment": {"type": "none"}, "agent": agent, "input": "Hello"}) == "agent.tools"
+    assert refuse("/v1/agents", agent) == "tools"

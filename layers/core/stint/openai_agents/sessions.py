@@ -36,8 +36,8 @@ from stint.openai_agents.schemas.sessions import (
     ToolResultEvent,
 )
 from stint.openai_agents.session_reader import SessionReader, SessionView
+from stint.openai_agents.tool_checks import check_tools
 from stint.services.agents.agents import Agents
-from stint.services.agents.endpoints import check_endpoints
 from stint.services.agents.sessions import OverrideConfig, Sessions
 from stint.services.idempotency.creations import Creations
 from stint.services.registry.tools import Tools
@@ -82,7 +82,7 @@ class AgentSessions:
             await self.get_vaults().check_use(params.vault_ids)
         if params.agent_id is None:
             config = to_session_config(None, params.agent)
-            await self.check_tools(config)
+            await self.check_servers(config)
             create_both = self.sessions.create_with_agent
             return f"{await create_both(config, session_id, params.metadata, params.vault_ids)}:{session_id}"
         override: OverrideConfig | None = None
@@ -91,18 +91,18 @@ class AgentSessions:
         if params.agent is not None and params.agent.model_fields_set:
             saved, _ = await self.agents.config_of_new_session(params.agent_id)
             config = to_session_config(saved, params.agent)
-            await self.check_tools(config)
+            await self.check_servers(config)
             override = partial(replace_config, config=config)
         create = partial(self.sessions.create, params.agent_id, "", session_id=session_id)
         await create(metadata=params.metadata, override=override, vault_ids=params.vault_ids)
         return f"{params.agent_id}:{session_id}"
 
-    async def check_tools(self, config: AgentConfig) -> None:
+    async def check_servers(self, config: AgentConfig) -> None:
         """Check the MCP servers of a session's agent. Raises InvalidRequest.
 
         Their credentials are never stored in clear, so a stack without a key for them accepts none.
         """
-        await check_endpoints(config.toolgroups, self.tools)
+        await check_tools(config, self.tools, "agent.tools")
         groups = [group for group in config.toolgroups if isinstance(group, AgentToolGroupWithArgs)]
         named = any(group.args.get("authorization") and not group.sealed for group in groups)
         if named and self.agents.credentials.cipher is None:
@@ -131,7 +131,7 @@ class AgentSessions:
         given, config = params.model_fields_set, view.config
         if "agent" in given and params.agent is not None:
             config = update_session_config(config, params.agent)
-            await self.check_tools(config)
+            await self.check_servers(config)
             config = await self.agents.prepare(config)
         metadata = (params.metadata or {}) if "metadata" in given else view.metadata
         settings = SessionSettings(agent=config, metadata=metadata, vault_ids=[*view.vault_ids], updated_at=now())

@@ -63,10 +63,7 @@ from stint.store.waiting_line import WaitingLine
 
 logger = logging.getLogger(__name__)
 
-LATER = (DeadlineExceeded, Interrupted, RateLimitExceeded)
-"""Errors after which a turn with all its results still waits, and is resumed later."""
-
-NOT_NOW = (Conflict, *LATER)
+NOT_NOW = (Conflict, DeadlineExceeded, Interrupted, RateLimitExceeded)
 """Errors after which a turn is not resumed here: another process resumes it, or its caller may do so later."""
 
 UNKNOWN_CALL = "unknown_call"

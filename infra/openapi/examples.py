@@ -29,6 +29,7 @@ CLIENT_TOOL = {
 FUNCTION = {"type": "function", "name": "get_weather", "description": "Returns the weather.", "parameters": WEATHER}
 MESSAGE = {"type": "message", "role": "user", "content": "What is the weather in Oslo?"}
 QUESTION = {"role": "user", "content": "What is the weather in Oslo?"}
+SESSION_QUESTION = {"role": "user", "content": [{"type": "input_text", "text": "What is the weather in Oslo?"}]}
 
 EXAMPLES: dict[str, dict[str, Any]] = {
     "create_key": {
@@ -85,7 +86,7 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     },
     "update_agent_session": {"Another model for later turns": {"agent": {"model": MODEL}}},
     "post_session_events": {
-        "A message": {"events": [{"type": "agent.session.input.message", "input": [QUESTION]}]},
+        "A message": {"events": [{"type": "agent.session.input.message", "input": [SESSION_QUESTION]}]},
         "The result of a function call": {
             "events": [
                 {

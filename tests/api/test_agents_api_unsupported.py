@@ -35,7 +35,11 @@ def test_errors_name_the_fields_of_this_api(http: httpx.Client) -> None:
         assert answer.status_code == 400, answer.text
         return str(answer.json()["error"]["param"])
 
-    server = {"type": "mcp", "server_label": "x", "transport": {"type": "http", "server_url": "http://169.254.169.254/mcp"}}
+    server = {
+        "type": "mcp",
+        "server_label": "x",
+        "transport": {"type": "http", "server_url": "http://169.254.169.254/mcp"},
+    }
     agent = {"model": "scripted/demo", "tools": [server]}
 
     assert refuse(SESSIONS, {"environment": {"type": "none"}, "agent": {"model": "scripted/demo"}}) == "input"

@@ -168,4 +168,4 @@ def test_a_key_costs_two_units_in_place_of_the_attempt_that_retries_find(
         http.post(f"/v1/agents/{agent}/session", json={"session_name": "x"}, headers=headers)
         units.append(sum(n for call, n in app_fixture.proxy.units.items() if "Get" not in call and call != "Query"))
 
-    assert units == [5, 6]
+    assert units == [7, 8]

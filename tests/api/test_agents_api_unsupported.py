@@ -1,5 +1,7 @@
 """Parts of OpenAI's Agents API that sessions here never have, or that are refused."""
 
+from typing import Any
+
 import httpx
 import pytest
 from tests.api.agents_api_client import BETA, SESSIONS, start_session
@@ -30,7 +32,7 @@ def test_a_session_has_no_subagents_and_no_artifacts(http: httpx.Client, server:
 
 
 def test_errors_name_the_fields_of_this_api(http: httpx.Client) -> None:
-    def refuse(path: str, body: dict[str, object]) -> str:
+    def refuse(path: str, body: dict[str, Any]) -> str:
         answer = http.post(path, json=body, headers=BETA)
         assert answer.status_code == 400, answer.text
         return str(answer.json()["error"]["param"])
@@ -40,7 +42,7 @@ def test_errors_name_the_fields_of_this_api(http: httpx.Client) -> None:
         "server_label": "x",
         "transport": {"type": "http", "server_url": "http://169.254.169.254/mcp"},
     }
-    agent = {"model": "scripted/demo", "tools": [server]}
+    agent: dict[str, Any] = {"model": "scripted/demo", "tools": [server]}
 
     assert refuse(SESSIONS, {"environment": {"type": "none"}, "agent": {"model": "scripted/demo"}}) == "input"
     assert refuse(SESSIONS, {"environment": {"type": "none"}, "agent": agent, "input": "Hello"}) == "agent.tools"

@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 
 import pytest
-from tests.api.isolation.operations import Ids, RequestTemplate
+from tests.api.isolation.belongings import Ids
+from tests.api.isolation.operations import RequestTemplate
 from tests.api.isolation.tenants import Tenant, list_templates, make_tenant
 from tests.api.isolation.warm_process import WarmProcess
 from tests.faults.routes import CHANGING, CREATING

@@ -3,7 +3,7 @@
 from stint.bootstrap.restore import start
 from stint.http.app import create_app
 from stint.openai_agents.composition import OpenAIAgentsComposition
-from stint.openai_agents.routes import sessions, unsupported
+from stint.openai_agents.routes import sessions, unsupported, vaults
 from stint.settings import load_settings
 
 composition = OpenAIAgentsComposition(load_settings)
@@ -11,6 +11,7 @@ start(composition)
 app = create_app(
     "openai_agents",
     sessions.router,
+    vaults.router,
     unsupported.router,
     make_services=composition.make_agents_services,
     read_settings=load_settings,

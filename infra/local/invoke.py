@@ -29,12 +29,14 @@ from infra.local.sample_ids import (
     DELETED,
     FILE,
     MODEL,
+    NEW_VAULT,
     NEW_WEBHOOK_ENDPOINT,
     RESPONSES,
     SHIELD,
     STOPPED_SESSION,
     TOOLGROUP,
     UPLOADS,
+    VAULT,
     VECTOR_DB,
     VECTOR_STORES,
     WEBHOOK_ENDPOINT,
@@ -100,8 +102,20 @@ async def prepare(payload: bytes, environment: Mapping[str, str]) -> None:
         TOOLGROUP,
         *UPLOADS,
     )
-    names = (*objects, *VECTOR_STORES, VECTOR_DB, *ASKING_EVENTS, API_KEY, STOPPED_SESSION, "get_boiling_point")
-    if any(name.encode() in payload for name in (*names, CONTAINER, WEBHOOK_ENDPOINT, NEW_WEBHOOK_ENDPOINT)):
+    names = (
+        *objects,
+        *VECTOR_STORES,
+        VECTOR_DB,
+        *ASKING_EVENTS,
+        API_KEY,
+        VAULT,
+        NEW_VAULT,
+        WEBHOOK_ENDPOINT,
+        NEW_WEBHOOK_ENDPOINT,
+        STOPPED_SESSION,
+        "get_boiling_point",
+    )
+    if any(name.encode() in payload for name in (*names, CONTAINER)):
         from infra.local.samples import store_samples  # noqa: PLC0415 - imports the product, which other events do not need
 
         await store_samples(environment)

@@ -24,11 +24,13 @@ from infra.local.sample_ids import (
     DELETED_FILE,
     DELETED_RESPONSE,
     FILE,
+    NEW_VAULT,
     NEW_WEBHOOK_ENDPOINT,
     REGISTRATIONS,
     RESPONSES,
     SESSION,
     UPLOADS,
+    VAULT,
     VECTOR_DB,
     VECTOR_DB_STORE,
     VECTOR_STORES,
@@ -46,6 +48,7 @@ from stint.store import keys
 from stint.store.keys import chat_completion
 from stint.store.store import Store
 from stint.store.table import WRITE_BATCH, Table
+from stint.store.vaults import StoredVault
 
 
 @contextlib.asynccontextmanager
@@ -89,6 +92,10 @@ async def remove_samples(store: Store, table: Table, index: VectorIndex) -> None
         for identifier in (name, f"new-{name}"):
             with contextlib.suppress(NotFound):
                 await store.registrations.delete(TENANT, kind, identifier, lambda _: None)
+    vaults = await store.vaults.list(TENANT, after=None, limit=1000, newest_first=True, accepts=is_sample)
+    for vault in vaults.data:
+        await store.vaults.mark_deleted(TENANT, vault.id)
+        await store.vaults.delete(TENANT, vault.id)
     for found in await store.webhook_endpoints.list(TENANT):
         if found.stored.resource.id == WEBHOOK_ENDPOINT or found.stored.resource.name == NEW_WEBHOOK_ENDPOINT:
             await store.webhook_endpoints.delete(TENANT, found.stored.resource.id)
@@ -123,3 +130,7 @@ async def remove_samples(store: Store, table: Table, index: VectorIndex) -> None
         left = [keys.Key(pk, item["sk"]) async for item in table.query(pk, attributes="sk")]
         for start in range(0, len(left), WRITE_BATCH):
             await table.delete_many(left[start : start + WRITE_BATCH])
+
+
+def is_sample(stored: StoredVault) -> bool:
+    return stored.vault.id == VAULT or stored.vault.name == NEW_VAULT

@@ -29,6 +29,7 @@ from infra.local.sample_ids import (
     COMPLETED_TURN,
     CONVERSATION,
     CONVERSATION_ITEM,
+    CREDENTIAL,
     DELETED_AGENT,
     DELETED_CHAT_COMPLETION,
     DELETED_CONVERSATION,
@@ -45,6 +46,7 @@ from infra.local.sample_ids import (
     SHIELD,
     STOPPED_SESSION,
     TOOLGROUP,
+    VAULT,
     WEBHOOK_ENDPOINT,
 )
 from infra.local.sample_store import client, clients, remove_samples, session_of
@@ -67,6 +69,7 @@ from stint.domain.llama_stack.turns import TurnCreateRequest, TurnResumeRequest
 from stint.domain.openai.chat import ChatCompletionRequest
 from stint.domain.openai.conversations import CreateConversation
 from stint.domain.openai.response_requests import CreateResponse
+from stint.domain.openai.vaults import BearerAuth, Vault, VaultCredential
 from stint.domain.principals import NO_BUDGETS
 from stint.domain.stops import stop_name
 from stint.domain.webhooks import StoredWebhookEndpoint, WebhookEndpoint
@@ -76,6 +79,7 @@ from stint.services.deletions import Deletions
 from stint.services.responses.link_cache import LinkCache
 from stint.services.runs.run_handle import RequestContext
 from stint.services.turns.turn_run import TurnRun
+from stint.services.vaults.vault_secrets import VaultSecrets
 from stint.services.webhooks.signatures import hint_of, new_signing_secret
 from stint.services.webhooks.signing_secrets import SigningSecrets
 from stint.settings import Settings
@@ -84,6 +88,7 @@ from stint.store.bucket import Bucket
 from stint.store.objects import BucketObjects
 from stint.store.store import Store
 from stint.store.table import Table
+from stint.store.vaults import ACCESS_TOKEN, StoredCredential
 
 PACKED_BYTES = 1_000_000
 
@@ -109,6 +114,7 @@ async def store_samples(environment: Mapping[str, str]) -> None:
             await store.files.mark_deleted(TENANT, DELETED_FILE)
             await store.vector_stores.mark_deleted(TENANT, DELETED_VECTOR_STORE)
             if key := environment.get("STINT_CREDENTIALS_KEY_ARN"):
+                await store_vault(store, key, environment)
                 await store_webhook_endpoint(store, key, environment)
             if keys_table := environment.get("STINT_KEYS_TABLE"):
                 await store_api_key(Table(dynamodb, keys_table))
@@ -142,6 +148,28 @@ async def store_api_key(table: Table) -> None:
     )
     await table.delete_many([key_record(API_KEY)])
     await ApiKeyStore(table).create(StoredApiKey(resource, hash_of(new_secret())))
+
+
+async def store_vault(store: Store, key: str, environment: Mapping[str, str]) -> None:
+    """Store a vault with a credential of a server that does not exist."""
+    vault = Vault(id=VAULT, created_at=1756472000, name="sample")
+    credential = VaultCredential(
+        id=CREDENTIAL,
+        vault_id=VAULT,
+        name="sample",
+        auth=BearerAuth(mcp_server_url="https://example.com/mcp"),
+        created_at=1756472000,
+        updated_at=1756472000,
+    )
+    context = VaultSecrets(TENANT, None).context_of(credential, ACCESS_TOKEN)
+    kms = client(session_of(environment), "kms", environment)
+    try:
+        blob = kms.encrypt(KeyId=key, Plaintext=b"sample-token-0", EncryptionContext=context)["CiphertextBlob"]
+    finally:
+        kms.close()
+    await store.vaults.create(TENANT, vault)
+    stored = StoredCredential(credential, {ACCESS_TOKEN: b64encode(blob).decode()})
+    await store.vaults.create_credential(TENANT, stored)
 
 
 async def store_webhook_endpoint(store: Store, key: str, environment: Mapping[str, str]) -> None:

@@ -29,6 +29,7 @@ CLIENT_TOOL = {
 FUNCTION = {"type": "function", "name": "get_weather", "description": "Returns the weather.", "parameters": WEATHER}
 MESSAGE = {"type": "message", "role": "user", "content": "What is the weather in Oslo?"}
 QUESTION = {"role": "user", "content": "What is the weather in Oslo?"}
+SESSION_QUESTION = {"role": "user", "content": [{"type": "input_text", "text": "What is the weather in Oslo?"}]}
 
 EXAMPLES: dict[str, dict[str, Any]] = {
     "create_key": {
@@ -85,7 +86,7 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     },
     "update_agent_session": {"Another model for later turns": {"agent": {"model": MODEL}}},
     "post_session_events": {
-        "A message": {"events": [{"type": "agent.session.input.message", "input": [QUESTION]}]},
+        "A message": {"events": [{"type": "agent.session.input.message", "input": [SESSION_QUESTION]}]},
         "The result of a function call": {
             "events": [
                 {
@@ -99,6 +100,19 @@ EXAMPLES: dict[str, dict[str, Any]] = {
         },
         "A cancellation": {"events": [{"type": "agent.session.input.cancel"}]},
     },
+    "create_vault": {"A vault": {"name": "Ann", "metadata": {"team": "sales"}}},
+    "update_vault": {"Other metadata": {"metadata": {"team": "support"}}},
+    "create_vault_credential": {
+        "A token": {
+            "name": "docs",
+            "auth": {
+                "type": "static_bearer",
+                "token": "the-token-of-ann",
+                "mcp_server_url": "https://mcp.example.com/mcp",
+            },
+        }
+    },
+    "update_vault_credential": {"Another token": {"auth": {"type": "static_bearer", "token": "a-newer-token"}}},
     "create_response": {
         "A text": {"model": MODEL, "input": "What is the boiling point of water?"},
         "A client function, streamed": {"model": MODEL, "input": [MESSAGE], "tools": [FUNCTION], "stream": True},

@@ -24,7 +24,7 @@ from tests.api.agents_api_client import (
     text_of,
 )
 from tests.api.app_fixture import AppFixture, Served
-from tests.api.responses_client import MODEL, openai_client
+from tests.api.responses_client import openai_client
 
 from stint.domain.ids import TENANT
 from stint.store import keys
@@ -344,22 +344,6 @@ def test_a_queued_turn_has_the_items_of_its_message(client: OpenAI) -> None:
     assert turn.status == "queued"
     assert item.turn_id == turn.id
     assert "Hello" in item.to_json()
-
-
-def test_a_server_that_cannot_be_used_is_an_error_of_the_tools(client: OpenAI) -> None:
-    tool: Any = {
-        "type": "mcp",
-        "server_label": "shop",
-        "transport": {"type": "http", "server_url": "https://none.invalid"},
-    }
-
-    with pytest.raises(BadRequestError) as of_agent:
-        client.beta.agents.create(model=MODEL, tools=[tool])
-    with pytest.raises(BadRequestError) as of_session:
-        start_session(client, tools=[tool])
-
-    assert of_agent.value.param == "tools[0]"
-    assert of_session.value.param == "agent.tools[0]"
 
 
 def test_expired_sessions_do_not_end_the_list(client: OpenAI, app_fixture: AppFixture) -> None:

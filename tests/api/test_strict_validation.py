@@ -227,6 +227,31 @@ def sweep_agents(sweep: Sweep, app_fixture: AppFixture) -> None:
     call("delete", saved.id)
 
 
+def sweep_vaults(sweep: Sweep) -> None:
+    def call(name: str, /, *args: Any, **fields: Any) -> Any:
+        return sweep.call(f"beta.agents.vaults.{name}", *args, **fields)
+
+    vault = call("create", name="Ann", metadata={"a": "b"}).id
+    call("update", vault, metadata={"a": "c"})
+    call("retrieve", vault)
+    call("list")
+    refresh: Any = {
+        "client_id": "c",
+        "refresh_token": "a-refresh-token",
+        "token_endpoint": "https://93.184.215.14/token",
+        "token_endpoint_auth": {"type": "client_secret_basic", "client_secret": "a-client-secret"},
+    }
+    token: Any = {"access_token": "an-access-token", "expires_at": "2030-01-01T00:00:00Z", "refresh": refresh}
+    auth: Any = {"type": "mcp_oauth", "mcp_server_url": "https://93.184.215.14/mcp", **token}
+    credential = call("credentials.create", vault, name="docs", auth=auth).id
+    place: Any = {"vault_id": vault}
+    call("credentials.update", credential, auth={"type": "mcp_oauth", "access_token": "another-token"}, **place)
+    call("credentials.retrieve", credential, **place)
+    call("credentials.list", vault)
+    call("credentials.delete", credential, **place)
+    call("delete", vault)
+
+
 def test_answers_have_the_types_of_openais_client(
     server: Served, app_fixture: AppFixture, engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -254,6 +279,7 @@ def test_answers_have_the_types_of_openais_client(
         tags = set(TAGS)
         if hasattr(client.beta, "agents"):
             sweep_agents(sweep, app_fixture)
+            sweep_vaults(sweep)
             tags.add("OpenAI Agents")
 
     known = {name for name in TYPED_OTHERWISE if hasattr(client.beta, "responses") or not name.startswith("beta.")}

@@ -214,6 +214,31 @@ class KeyCreation(CreationScenario):
         return reply
 
 
+class VaultCreation(CreationScenario):
+    """A vault of the Agents API."""
+
+    name = "create-vault"
+    path, records = "/v1/vaults", r"#vault\|"
+    body: ClassVar[Body] = {"name": "Ann"}
+
+
+class CredentialCreation(CreationScenario):
+    """A credential of a vault, whose secret is encrypted."""
+
+    name = "create-credential"
+    records = r"#vault:.*\|credential"
+    body: ClassVar[Body] = {
+        "name": "docs",
+        "auth": {"type": "static_bearer", "token": "the-token-of-ann", "mcp_server_url": "http://127.0.0.1:9/mcp"},
+    }
+
+    def prepare(self, api: Api) -> None:
+        self.vault = api.make("/v1/vaults", {})["id"]
+
+    def request(self) -> tuple[str, Body | None]:
+        return f"/v1/vaults/{self.vault}/credentials", self.body
+
+
 class WebhookEndpointCreation(KeyCreation):
     """A webhook endpoint, whose signing secret is returned once."""
 
@@ -272,6 +297,8 @@ CREATIONS: list[type[Scenario]] = [
     ToolgroupCreation,
     ShieldCreation,
     KeyCreation,
+    VaultCreation,
+    CredentialCreation,
     WebhookEndpointCreation,
     KeyRotation,
     WebhookSecretRotation,

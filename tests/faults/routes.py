@@ -18,6 +18,8 @@ CREATING = {
     "/v1/toolgroups": "create-toolgroup",
     "/v1/models": "create-model",
     "/v1/shields": "create-shield",
+    "/v1/vaults": "create-vault",
+    "/v1/vaults/{vault_id}/credentials": "create-credential",
     "/v1/admin/keys": "create-key",
     "/v1/admin/keys/{key_id}/rotate": "rotate-key",
     "/v1/admin/stop": "add-stop",
@@ -66,6 +68,8 @@ CHANGING = frozenset(
         "/v1/conversations/{conversation_id}",
         "/v1/chat/completions/{completion_id}",
         "/v1/uploads/{upload_id}/cancel",
+        "/v1/vaults/{vault_id}",
+        "/v1/vaults/{vault_id}/credentials/{credential_id}",
         "/v1/vector_stores/{vector_store_id}",
         "/v1/vector_stores/{vector_store_id}/files/{file_id}",
         "/v1/vector_stores/{vector_store_id}/file_batches/{batch_id}/cancel",
@@ -76,7 +80,7 @@ CHANGING = frozenset(
 
 It goes on while its tenant is stopped."""
 
-REFUSED = ("/v1/agents/automations", "/v1/agents/environments", "/v1/vaults")
+REFUSED = ("/v1/agents/automations", "/v1/agents/environments")
 """Paths of the Agents API that are refused by name."""
 
 STORING_NOTHING = frozenset(

@@ -6,6 +6,55 @@ from tests.mutations import CORE, Mutation, run_mutations
 
 MUTATIONS = [
     Mutation(
+        "a secret of a vault is encrypted for its place",
+        f"{CORE}/services/vaults/vault_secrets.py",
+        '"identifier": f"vault:{credential.vault_id}:{credential.id}:{name}"',
+        '"identifier": "vault"',
+        "tests/services/vaults/test_vault_credentials.py -k copied",
+    ),
+    Mutation(
+        "a vault of an end user serves no other session",
+        f"{CORE}/services/vaults/bound_credentials.py",
+        "if vault.serves(offered.owner)}",
+        "if vault}",
+        "tests/services/vaults/test_bound_credentials.py -k no_other_session",
+    ),
+    Mutation(
+        "a credential goes to its own address alone",
+        f"{CORE}/net/urls.py",
+        "    return target_of(one) == target_of(other)",
+        "    return other.startswith(one)",
+        "tests/services/vaults/test_bound_credentials.py -k own_address",
+    ),
+    Mutation(
+        "a session names vaults of its end user alone",
+        f"{CORE}/services/vaults/vaults.py",
+        "                if (await self.store.get(self.tenant, vault_id)).serves(owner):",
+        "                if await self.store.get(self.tenant, vault_id):",
+        "tests/services/vaults/test_vault_credentials.py -k hidden_from_others",
+    ),
+    Mutation(
+        "a host that is no longer allowed gets no credential",
+        f"{CORE}/services/vaults/bound_credentials.py",
+        "            await self.refresher.guard.check_secret_target(url)",
+        "            pass",
+        "tests/services/vaults/test_bound_credentials.py -k no_longer_allowed",
+    ),
+    Mutation(
+        "one process at a time spends a refresh token",
+        f"{CORE}/store/vaults.py",
+        'FREE = "(attribute_not_exists(refresh_until) OR',
+        'FREE = "(attribute_exists(pk) OR',
+        "tests/services/vaults/test_token_refresh.py -k two_processes",
+    ),
+    Mutation(
+        "a refresh token is not spent where its successor could not be stored",
+        f"{CORE}/services/vaults/token_refresh.py",
+        "        await self.secrets.encrypt(found.credential, REFRESH_TOKEN, token)\n        login",
+        "        login",
+        "tests/services/vaults/test_token_refresh.py -k kms_does_not_encrypt",
+    ),
+    Mutation(
         "a call that waits for approval does not run because its arguments were checked",
         f"{CORE}/services/turns/approvals.py",
         "        return (waits and not self.is_approved(call)) or",

@@ -69,7 +69,7 @@ def webhook_endpoint(http: httpx.Client, url: str) -> httpx.Response:
 
 REGISTRATIONS = (
     "webhook_endpoint",
-    *("other_toolgroup", "http_tool", "mcp_toolgroup", "agent_endpoint", "agent_generator"),
+    *("other_toolgroup", "http_tool", "mcp_toolgroup", "agent_endpoint", "agent_generator", "agent_server"),
     *("october_endpoint", "october_generator"),
 )
 """Places that only check a URL. It is called later."""

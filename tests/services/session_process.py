@@ -9,6 +9,7 @@ from tests.script_model import deadline
 from tests.services.worker_fixture import FakeQueue, WorkerFixture
 from tests.store.conftest import Cloud
 
+from stint.bootstrap.adapters import Adapters
 from stint.caller import NO_ATTEMPT, RequestAttempt
 from stint.domain.content import text_of
 from stint.domain.errors import StintError
@@ -16,7 +17,7 @@ from stint.domain.ids import new_id
 from stint.domain.llama_stack.turns import Turn
 from stint.models.port import ChatModel
 from stint.openai_agents import session_stream
-from stint.openai_agents.composition import compose_openai_agents
+from stint.openai_agents.composition import compose_openai_agents, make_vaults
 from stint.openai_agents.schemas.sessions import AgentSessionObject, SessionCreateParams, SessionEventsParams
 from stint.openai_agents.session_stream import (
     PlacedEvent,
@@ -26,6 +27,7 @@ from stint.openai_agents.session_stream import (
     read_position,
 )
 from stint.services.background.waiting_runs import WaitingRuns
+from stint.services.deletions import Deletions
 from stint.services.runs.run_handle import RequestContext
 from stint.settings import Settings
 
@@ -68,7 +70,9 @@ class SessionProcess:
     ) -> None:
         self.fixture = WorkerFixture(cloud, tenant, model, lease, queue)
         settings = Settings(lease_seconds=lease)
-        self.services = compose_openai_agents(self.fixture.turns, settings)
+        deletions = Deletions({}, self.fixture.queue.send)
+        get_vaults = make_vaults(tenant, Adapters(settings), cloud.store, deletions)
+        self.services = compose_openai_agents(self.fixture.turns, settings, get_vaults)
         self.runs = WaitingRuns(self.fixture.turns.turn_requests, self.fixture.services.response_requests)
         self.session_id = self.agent_id = ""
 

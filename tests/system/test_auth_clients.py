@@ -97,6 +97,20 @@ def test_both_clients_find_their_own_api_at_the_paths_of_agents(cloud: Authorize
     assert (kinds[0], kinds[-1]) == ("agent.session.created", "agent.session.idle")
 
 
+def test_a_key_that_may_only_use_the_api_reads_vaults_and_changes_none(cloud: AuthorizedRun) -> None:
+    keys = [cloud.create_key(scopes=scopes)["key"] for scopes in (["use"], ["use", "registry:write"])]
+    with cloud.openai(keys[0]) as user, cloud.openai(keys[1]) as writer:
+        vault = writer.beta.agents.vaults.create(name="Ann")
+        auth: Any = {"type": "static_bearer", "token": "the-token-of-ann", "mcp_server_url": "http://127.0.0.1:9/mcp"}
+        made = writer.beta.agents.vaults.credentials.create(vault.id, name="docs", auth=auth)
+
+        assert user.beta.agents.vaults.credentials.retrieve(made.id, vault_id=vault.id) == made
+        with pytest.raises(openai.PermissionDeniedError):
+            user.beta.agents.vaults.create(name="Bob")
+        with pytest.raises(openai.PermissionDeniedError):
+            user.beta.agents.vaults.delete(vault.id)
+
+
 @pytest.mark.parametrize("key", ["stk_wrong", f"stk_{'0' * 32}_{'0' * 64}", "sk-of-somebody-else"])
 def test_a_wrong_key_is_an_authentication_error_in_both_clients(cloud: AuthorizedRun, key: str) -> None:
     with cloud.openai(key) as client, pytest.raises(openai.AuthenticationError) as refused:

@@ -119,6 +119,7 @@ GRANTS = {
         QUEUE: {"sqs:SendMessage"},
         INDEXES: SEARCH,
         **MODELS_AND_TOOLS,
+        "CredentialsKeyArn": {"kms:Encrypt", "kms:Decrypt"},  # it renews the tokens of vaults
         **TRACES,
     },
     "ResponsesRole": {
@@ -166,6 +167,7 @@ GRANTS = {
         QUEUE: {"sqs:SendMessage"},
         INDEXES: SEARCH,
         **MODELS_AND_TOOLS,
+        "CredentialsKeyArn": {"kms:Encrypt", "kms:Decrypt"},  # it renews the tokens of vaults
         **TRACES,
     },
     "RegistryRole": {
@@ -195,6 +197,7 @@ GRANTS = {
         "EventBus.Arn": {"events:PutEvents"},
         INDEXES: SEARCH | FORGET | FILL,
         **MODELS_AND_TOOLS,
+        "CredentialsKeyArn": {"kms:Encrypt", "kms:Decrypt"},  # it renews the tokens of vaults
         **TRACES,
     },
     "ApiLogWriter": {"*": {"logs:*"}},

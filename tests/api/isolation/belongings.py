@@ -69,6 +69,7 @@ def create_belongings(http: httpx.Client, marker: str, mcp_server: str) -> dict[
         | create_end_user(http, marker)
         | create_agents(http, marker)
         | create_agent_session(http, marker)
+        | create_vault(http, marker)
         | create_responses(http, marker)
         | create_files(http, marker)
         | create_stores(http, marker)
@@ -127,6 +128,13 @@ def create_agent_session(http: httpx.Client, marker: str) -> dict[str, str]:
         "agent_call_id": action["call_id"],
         "agent_item_id": items[-1]["id"],
     }
+
+
+def create_vault(http: httpx.Client, marker: str) -> dict[str, str]:
+    vault_id = post(http, "/v1/vaults", {"name": marker, "metadata": {"topic": marker}})["id"]
+    auth = {"type": "static_bearer", "token": f"token-of-{marker}", "mcp_server_url": "http://127.0.0.1:9/mcp"}
+    made = post(http, f"/v1/vaults/{vault_id}/credentials", {"name": marker, "auth": auth})
+    return {"vault_id": vault_id, "credential_id": made["id"]}
 
 
 def create_responses(http: httpx.Client, marker: str) -> dict[str, str]:

@@ -79,6 +79,9 @@ def chat_file(ids: Ids) -> list[dict[str, Any]]:
     return [{"role": "user", "content": [{"type": "file", "file": {"file_id": ids["file_id"]}}]}]
 
 
+BEARER = {"type": "static_bearer", "token": "a-long-token", "mcp_server_url": "http://127.0.0.1:9/mcp"}
+
+
 def session(**agent: Any) -> dict[str, Any]:
     """Return a session of OpenAI's Agents API, with an agent of its own."""
     return {"environment": {"type": "none"}, "agent": {"model": DEMO} | agent, "input": "Hello"}
@@ -155,8 +158,16 @@ JSON: Mapping[str, Sequence[Body]] = {
         lambda ids: {"environment": {"type": "none"}, "agent_id": ids["agent_id"], "input": "Hello"},
         lambda ids: session() | {"agent_id": ids["agent_id"], "stream": True},
         lambda ids: session(model=ids["model_id"]),
+        lambda ids: session() | {"vault_ids": [ids["vault_id"]]},
         lambda ids: with_tool(type="toolgroup", name=ids["toolgroup_id"]),
         lambda ids: with_tool(type="file_search", vector_store_ids=[ids["vector_store_id"]]),
+    ],
+    "POST /v1/vaults": [lambda _: {"name": "mine"}],
+    "POST /v1/vaults/{vault_id}": [lambda _: {"name": "another"}],
+    "POST /v1/vaults/{vault_id}/credentials": [lambda _: {"name": "a", "auth": BEARER}],
+    "POST /v1/vaults/{vault_id}/credentials/{credential_id}": [
+        lambda _: {"auth": {"type": "static_bearer", "token": "another-token"}},
+        lambda _: {"metadata": {"topic": "none"}},
     ],
     "POST /v1/agents/sessions/{session_id}": [
         lambda _: {"metadata": {"topic": "none"}},

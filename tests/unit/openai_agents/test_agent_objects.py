@@ -217,7 +217,7 @@ def test_an_invalid_schema_is_refused_with_its_place() -> None:
         ({"tools": [{"type": "automations"}]}, "0", "scheduler"),
         ({"tools": [SERVER | {"transport": {"type": "stdio"}}]}, "transport", "starts no processes"),
         ({"tools": [SERVER | {"connection_origin": "environment"}]}, "connection_origin", "service"),
-        ({"tools": [SERVER | {"credential_id": "c"}]}, "credential_id", "Vaults"),
+        ({"tools": [SERVER | {"credential_id": ""}]}, "credential_id", "at least 1"),
         ({"tools": [SERVER | {"request_metadata": {"a": 1}}]}, "request_metadata", "send headers"),
         (
             {"tools": [SERVER | {"transport": SERVER["transport"] | {"authorization": "x"}}]},  # type: ignore[operator]

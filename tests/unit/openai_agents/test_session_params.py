@@ -57,6 +57,14 @@ def test_texts_and_images_keep_their_order() -> None:
     assert [item.type for item in content] == ["image", "text"]
 
 
+CHOOSING = {
+    "type": "mcp",
+    "server_label": "docs",
+    "transport": {"type": "http", "server_url": "https://example.com/mcp"},
+    "credential_id": "cred_1",
+}
+
+
 @pytest.mark.parametrize(
     ("fields", "place", "says"),
     [
@@ -68,7 +76,8 @@ def test_texts_and_images_keep_their_order() -> None:
         ({"input": [{"role": "user", "content": [{"type": "input_file"}]}]}, "0", "vector store"),
         ({"input": "Hi", "environment": {"type": "openai_hosted"}}, "environment", "no sandboxes"),
         ({"input": "Hi", "environment": {"type": "self_hosted"}}, "environment", "no environments"),
-        ({"input": "Hi", "vault_ids": ["v"]}, "vault_ids", "authorization"),
+        ({"input": "Hi", "vault_ids": ["v"] * 17}, "vault_ids", "at most 16"),
+        ({"input": "Hi", "agent": {"tools": [CHOOSING]}}, "", "vault_ids is missing"),
         ({"input": "Hi", "review": "auto_review"}, "review", "none"),
     ],
 )

@@ -2,7 +2,7 @@ import json
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NoReturn
 
 import boto3
 import pytest
@@ -76,7 +76,11 @@ def group(reference: str) -> Toolgroup:
 def provider(recorder: Recorder, tenant: str = "acme") -> Any:
     redacted = RedactedProviders({"p": recorder})
     references = SecretReferences(tenant, read_registered_secret)
-    return ResolvedProviders(redacted, references, EncryptedCredentials(tenant, None))["p"]
+    return ResolvedProviders(redacted, references, EncryptedCredentials(tenant, None), no_vaults)["p"]
+
+
+def no_vaults() -> NoReturn:
+    raise AssertionError("no toolgroup of these tests is one of a session")
 
 
 async def call(recorder: Recorder, toolgroup: Toolgroup, tenant: str = "acme") -> ToolOutcome:

@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from stint.bootstrap.model_servers import ModelServer
     from stint.bootstrap.rag import RAGServices
     from stint.services.registry.provider_health import ProviderHealthChecks
+    from stint.services.vaults.bound_credentials import BoundCredentials
     from stint.services.webhooks.webhook_endpoints import WebhookEndpoints
 
 logger = logging.getLogger(__name__)
@@ -109,7 +110,7 @@ class AgentsComposition(Composition):
 
 
 def delete_agent_objects(store: Store, send: SendTask) -> dict[ObjectKind, DeleteObject]:
-    """Return the functions that delete agents and sessions. The worker deletes the sessions' own vector dbs."""
+    """Return the functions that delete agents, sessions and vaults. The worker deletes the sessions' own vector dbs."""
     delete_vector_db = delete_store_of_session(store, send)
 
     async def delete_agent(task: DeletionTask, deadline: float) -> bool:
@@ -123,7 +124,10 @@ def delete_agent_objects(store: Store, send: SendTask) -> dict[ObjectKind, Delet
             return await store.deletion.delete_orphaned_session(*place, deadline, delete_vector_db)
         return await store.deletion.delete_session(*place, deadline, delete_vector_db=delete_vector_db)
 
-    return {"agent": delete_agent, "session": delete_session}
+    async def delete_vault(task: DeletionTask, _: float) -> bool:
+        return await store.vaults.delete(task.tenant, task.ids[0])
+
+    return {"agent": delete_agent, "session": delete_session, "vault": delete_vault}
 
 
 def compose(
@@ -158,7 +162,9 @@ def compose(
     make_rag = cache(lambda: compose_rag(tenant, adapters, store, deletions.send, get_tools=get_tools))
     redacted = RedactedProviders(with_knowledge(adapters.tool_providers, make_rag))
     references = SecretReferences(tenant, read_secret_of_toolgroup)
-    providers_of_tenant = ResolvedProviders(redacted, references, credentials)
+    providers_of_tenant = ResolvedProviders(
+        redacted, references, credentials, cache(lambda: compose_bound_credentials(tenant, adapters, store))
+    )
     tools = Tools(registry, providers_of_tenant, settings.tool_result_bytes)
     shields = Shields(registry, adapters.shield_providers, settings.output_shield_window or None)
     keys = defer_cache_keys(tenant, router, store)
@@ -229,6 +235,13 @@ def compose_rag(
     from stint.bootstrap import rag  # noqa: PLC0415
 
     return rag.compose_rag(tenant, adapters, store, send, get_tools=get_tools)
+
+
+def compose_bound_credentials(tenant: str, adapters: Adapters, store: Store) -> "BoundCredentials":
+    """Make the binder of credentials in vaults, whose modules are loaded now."""
+    from stint.bootstrap import vaults  # noqa: PLC0415 - few sessions have vaults
+
+    return vaults.compose_bound_credentials(tenant, adapters, store)
 
 
 async def read_secret_of_toolgroup(arn: str, name: str) -> str:

@@ -17,6 +17,7 @@ OwnedKind = Literal[
     "vector_store_document",
     "idempotent_request",
     "container",
+    "vault",
 ]
 """The kinds of objects that can belong to an end user."""
 

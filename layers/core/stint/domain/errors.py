@@ -233,10 +233,11 @@ class ToolUnavailable(StintError):
 
 
 class ToolUnauthorized(ToolUnavailable):
-    """A toolgroup's provider refuses the caller's credentials, or requires some."""
+    """A toolgroup's provider refuses the caller's credentials, or requires some. `status` is of HTTP, 0 without."""
 
     code = "tool_unauthorized"
     type = "authentication_error"
+    status = 0
 
 
 class RateLimitExceeded(StintError):

@@ -124,6 +124,7 @@ class InlineMcpServer(McpAccess):
     """The args of `builtin::mcp`: an MCP server that an agent or a turn names without a registration.
 
     A turn is refused if a `required` server cannot be reached. It runs without the tools of any other one.
+    `credential_id` names a credential in the vaults of the session, in place of an authorization.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -131,6 +132,7 @@ class InlineMcpServer(McpAccess):
     server_label: ToolName
     server_url: str
     required: StrictBool = False
+    credential_id: Omitted[str] = None
 
     @field_validator("server_url")
     @classmethod

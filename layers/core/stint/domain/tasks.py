@@ -36,6 +36,7 @@ ObjectKind = Literal[
     "store_document",
     "store_contents",
     "container",
+    "vault",
 ]
 """The kinds of objects that a task can delete."""
 
@@ -51,6 +52,7 @@ IDS: dict[ObjectKind, tuple[str, ...]] = {
     "store_document": ("vector_store_id", "document"),
     "store_contents": ("vector_store_id",),
     "container": ("container_id",),
+    "vault": ("vault_id",),
 }
 """The fields of a task that name an object of each kind, its parent's first."""
 
@@ -88,6 +90,7 @@ class DeletionTask(Schema):
         "delete_store_document",
         "delete_store_contents",
         "delete_container",
+        "delete_vault",
     ] = "delete"
     """With the ids, the format of the queue: during a deployment one version reads the messages of another."""
     tenant: TenantName
@@ -102,6 +105,7 @@ class DeletionTask(Schema):
     document: Omitted[str] = None
     """The key of a document in its vector store."""
     container_id: Omitted[str] = None
+    vault_id: Omitted[str] = None
     orphan: Annotated[bool, Field(exclude_if=is_unset)] = False
     """Delete what the creation of an object has left if that object has no record."""
     delay_seconds: Delay = 0

@@ -69,6 +69,23 @@ class AgentToolGroupWithArgs(Request):
     """The encrypted credentials of a stored agent's args, which no request and no answer has."""
 
 
+class OfferedVaults(Schema):
+    """The vaults whose credentials an MCP server may get.
+
+    `owner` is the hash of the end user of the session, empty without one. `credential_id` chooses one of several.
+    """
+
+    ids: list[str]
+    owner: str = ""
+    credential_id: str | None = None
+
+
+class ServerWithVaults(AgentToolGroupWithArgs):
+    """An MCP server in the configuration of a turn. No request and no record is read as one."""
+
+    vaults: OfferedVaults
+
+
 def form_of_toolgroup(value: Any) -> str:
     return "name" if isinstance(value, str) else "group"
 

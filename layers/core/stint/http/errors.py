@@ -243,12 +243,12 @@ def short_location(location: Sequence[str | int]) -> list[str | int]:
 def field_of(problem: dict[str, Any], body: Any) -> str:
     """Return the invalid field by its path in the body, the query or the URL's path."""
     source, *location = problem["loc"]
+    if problem["type"] == MISSING_FIELD:
+        location.append(problem["ctx"]["field"])
     if problem["type"] == "json_invalid" or not location:
         return str(source)
     if source != "body":
         return ".".join(map(str, location))
-    if problem["type"] == MISSING_FIELD:
-        location.append(problem["ctx"]["field"])
     return locate_field(location, body, missing=problem["type"] in ("missing", MISSING_FIELD)) or "body"
 
 

@@ -126,6 +126,16 @@ class Guard:
         found = await self._find(parsed.host, parsed.port or _default_port(parsed))
         return all(kind_of(address) for address in found)
 
+    async def check_secret_target(self, url: str) -> None:
+        """Check that secrets may be sent to a URL: by HTTPS, or inside, to hosts that the operator allows.
+
+        Raises as `check`.
+        """
+        await self.check(url)
+        parsed = parse_url(url)
+        if parsed.scheme != "https" and not await self.is_internal(url):
+            raise not_allowed(parsed.host, "its scheme is not https")
+
     async def fetch(self, url: str, *, timeout: float = 20.0, max_bytes: int = MAX_BYTES) -> FetchedDocument:
         """GET a document, following at most 5 redirects. `timeout` is in seconds, for the whole fetch.
 

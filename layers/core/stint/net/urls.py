@@ -45,6 +45,21 @@ def check_form(url: httpx.URL) -> None:
         raise not_allowed(host, "it has a user name or password: send credentials in a header")
 
 
+def same_target(one: str, other: str) -> bool:
+    """Return whether two valid URLs name the same resource: scheme, host, port, path and query are equal.
+
+    A port that is the default of the scheme, an empty path, `.` and `..` in it, and the case of the host make no
+    difference. A slash at the end does.
+    """
+    return target_of(one) == target_of(other)
+
+
+def target_of(text: str) -> tuple[str, bytes, int | None, bytes]:
+    """Return the parts of a URL that a request is sent to. Raises InvalidRequest."""
+    url = parse_url(text)
+    return url.scheme, url.raw_host, url.port, url.raw_path
+
+
 def check_redirect(response: httpx.Response) -> None:
     """Refuse a redirect to an invalid URL. httpx would parse it even if redirects are not followed.
 

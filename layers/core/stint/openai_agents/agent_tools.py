@@ -92,6 +92,7 @@ def mcp_args(tool: SavedMcpTool | SessionMcpTool) -> dict[str, Any]:
         "allowed_tools": tool.allowed_tools,
         "require_approval": approval if isinstance(approval, str) else approval.model_dump(exclude_none=True),
         "required": tool.required or None,
+        "credential_id": tool.credential_id,
     }
     return {name: value for name, value in args.items() if value is not None}
 
@@ -161,6 +162,7 @@ def from_mcp(args: dict[str, Any], shows_headers: bool) -> McpToolObject:
             headers=public_headers(args.get("headers") or {}) if shows_headers else None,
         ),
         allowed_tools=args.get("allowed_tools"),
+        credential_id=args.get("credential_id"),
         required=bool(args.get("required", False)),
         require_approval=None if approval == "never" else approval,
     )

@@ -1,14 +1,22 @@
 """Composition of the services of OpenAI's Agents API. Only its own function loads this module."""
 
 from collections.abc import Callable
+from functools import cache
+from typing import TYPE_CHECKING
 
 from stint.apis.agents import AgentsServices
+from stint.bootstrap.adapters import Adapters
 from stint.bootstrap.agents import AgentsComposition
 from stint.bootstrap.restore import per_tenant
 from stint.dataclasses import fields
 from stint.domain.ids import TENANT
 from stint.openai_agents.services import OpenAIAgentsServices
+from stint.services.deletions import Deletions
 from stint.settings import Settings
+from stint.store.store import Store
+
+if TYPE_CHECKING:
+    from stint.services.vaults.vaults import Vaults
 
 
 class OpenAIAgentsComposition(AgentsComposition):
@@ -19,7 +27,7 @@ class OpenAIAgentsComposition(AgentsComposition):
         self.make_agents_services: Callable[[str], OpenAIAgentsServices] = per_tenant(self.compose_agents_services)
 
     def compose_agents_services(self, tenant: str) -> OpenAIAgentsServices:
-        return compose_openai_agents(self.make_services(tenant), self.settings)
+        return compose_openai_agents(self.make_services(tenant), self.settings, vaults_of(self, tenant))
 
     def load_ahead(self) -> None:
         """Load what a stream and its turns need."""
@@ -27,10 +35,30 @@ class OpenAIAgentsComposition(AgentsComposition):
         _ = self.make_agents_services(TENANT).agent_sessions
 
 
-def compose_openai_agents(services: AgentsServices, settings: Settings) -> OpenAIAgentsServices:
+def vaults_of(parts: AgentsComposition, tenant: str) -> "Callable[[], Vaults]":
+    """Return a function that makes the vaults of a tenant from the parts of a process."""
+    return make_vaults(tenant, parts.adapters, parts.store, parts.deletions)
+
+
+def make_vaults(tenant: str, adapters: Adapters, store: Store, deletions: Deletions) -> "Callable[[], Vaults]":
+    """Return a function that makes the vaults of a tenant once, when they are first used."""
+
+    @cache
+    def make() -> "Vaults":
+        from stint.bootstrap.vaults import compose_vaults  # noqa: PLC0415 - few sessions have vaults
+
+        return compose_vaults(tenant, adapters, store, deletions)
+
+    return make
+
+
+def compose_openai_agents(
+    services: AgentsServices, settings: Settings, get_vaults: "Callable[[], Vaults]"
+) -> OpenAIAgentsServices:
     """Make the use cases of a tenant, with those of its agents."""
     return OpenAIAgentsServices(
         **{field.name: getattr(services, field.name) for field in fields(AgentsServices)},
+        get_vaults=get_vaults,
         stream_seconds=settings.session_stream_seconds,
         stream_rest=settings.session_stream_seconds * (1 - settings.session_stream_share),
     )

@@ -1,5 +1,6 @@
 """The use cases of one tenant that the routes of OpenAI's Agents API call."""
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, ClassVar
 
 from stint.apis.agents import AgentsServices
@@ -9,17 +10,19 @@ from stint.lazy import Lazy, lazy
 if TYPE_CHECKING:
     from stint.openai_agents.session_reader import SessionReader
     from stint.openai_agents.sessions import AgentSessions
+    from stint.services.vaults.vaults import Vaults
 
 
 @dataclass(frozen=True)
 class OpenAIAgentsServices(AgentsServices):
     """The use cases. A stream of a session ends after `stream_seconds`, and takes no input in the last `stream_rest`.
 
-    `stream_rest` is in seconds, too.
+    `stream_rest` is in seconds, too. `get_vaults` loads the vaults when they are first used.
     """
 
     stream_seconds: float
     stream_rest: float
+    get_vaults: "Callable[[], Vaults]"
 
     reader: "ClassVar[Lazy[OpenAIAgentsServices, SessionReader]]" = lazy(
         "stint.openai_agents.session_reader:SessionReader",
@@ -27,5 +30,7 @@ class OpenAIAgentsServices(AgentsServices):
     )
     agent_sessions: "ClassVar[Lazy[OpenAIAgentsServices, AgentSessions]]" = lazy(
         "stint.openai_agents.sessions:AgentSessions",
-        lambda self, cls: cls(self.reader, self.agents, self.sessions, self.creations, self.toolgroups.tools),
+        lambda self, cls: cls(
+            self.reader, self.agents, self.sessions, self.creations, self.toolgroups.tools, self.get_vaults
+        ),
     )

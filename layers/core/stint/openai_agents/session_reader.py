@@ -17,6 +17,7 @@ a session shows is derived from records that have other purposes:
 """
 
 import asyncio
+from collections.abc import Sequence
 from datetime import datetime
 
 from stint.dataclasses import dataclass, replace
@@ -51,6 +52,7 @@ class SessionView:
     config: AgentConfig
     metadata: dict[str, str]
     updated_at: datetime
+    vault_ids: Sequence[str] = ()
 
     @property
     def session_id(self) -> str:
@@ -74,6 +76,7 @@ class SessionView:
             metadata=self.metadata,
             required_actions=actions or [],
             usage=from_usage(self.record.usage),
+            vault_ids=[*self.vault_ids],
         )
 
 
@@ -109,7 +112,7 @@ class SessionReader:
             return SessionView(agent_id, record, await self.agents.config(agent_id), {}, record.started_at)
         settings = await self.store.sessions.get_settings(self.tenant, agent_id, session_id)
         config = settings.agent or await self.agents.config(agent_id)
-        return SessionView(agent_id, record, config, settings.metadata, settings.updated_at)
+        return SessionView(agent_id, record, config, settings.metadata, settings.updated_at, settings.vault_ids)
 
     async def refresh(self, view: SessionView) -> SessionView:
         """Read a session again: its record, and its settings if they have changed. Raises NotFound."""

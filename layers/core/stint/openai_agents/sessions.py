@@ -10,8 +10,9 @@ All events of a request are checked before the first one is stored. Then they ar
 waiting turn reads when it goes on; results, which let it go on; a cancellation.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
 from stint.caller import find_attempt
 from stint.dataclasses import dataclass, replace
@@ -35,13 +36,16 @@ from stint.openai_agents.schemas.sessions import (
     ToolResultEvent,
 )
 from stint.openai_agents.session_reader import SessionReader, SessionView
+from stint.openai_agents.tool_checks import check_tools
 from stint.services.agents.agents import Agents
-from stint.services.agents.endpoints import check_endpoints
 from stint.services.agents.sessions import OverrideConfig, Sessions
 from stint.services.idempotency.creations import Creations
 from stint.services.registry.tools import Tools
 from stint.services.runs.run_handle import RequestContext
 from stint.services.turns.session_input import UNKNOWN_CALL, ClientResult, SessionInput
+
+if TYPE_CHECKING:  # few sessions have vaults
+    from stint.services.vaults.vaults import Vaults
 
 FAILED = "error"
 """Key of the metadata of a result without success, whose content is the error."""
@@ -56,6 +60,7 @@ class AgentSessions:
     sessions: Sessions
     creations: Creations
     tools: Tools
+    get_vaults: "Callable[[], Vaults]"
 
     async def create(self, params: SessionCreateParams, context: RequestContext) -> SessionView:
         """Create a session with its first message, which another process or a stream takes, and return it.
@@ -73,28 +78,31 @@ class AgentSessions:
 
     async def create_session(self, params: SessionCreateParams, session_id: str) -> str:
         """Create a session, and return the ids of its agent and of itself, joined by a colon."""
+        if params.vault_ids:
+            await self.get_vaults().check_use(params.vault_ids)
         if params.agent_id is None:
             config = to_session_config(None, params.agent)
-            await self.check_tools(config)
-            return f"{await self.sessions.create_with_agent(config, session_id, params.metadata)}:{session_id}"
+            await self.check_servers(config)
+            create_both = self.sessions.create_with_agent
+            return f"{await create_both(config, session_id, params.metadata, params.vault_ids)}:{session_id}"
         override: OverrideConfig | None = None
         if self.agents.registry.access.is_limited and (params.agent is None or params.agent.model is None):
             await self.agents.require_model((await self.agents.config_of_new_session(params.agent_id))[0].model)
         if params.agent is not None and params.agent.model_fields_set:
             saved, _ = await self.agents.config_of_new_session(params.agent_id)
             config = to_session_config(saved, params.agent)
-            await self.check_tools(config)
+            await self.check_servers(config)
             override = partial(replace_config, config=config)
         create = partial(self.sessions.create, params.agent_id, "", session_id=session_id)
-        await create(metadata=params.metadata, override=override)
+        await create(metadata=params.metadata, override=override, vault_ids=params.vault_ids)
         return f"{params.agent_id}:{session_id}"
 
-    async def check_tools(self, config: AgentConfig) -> None:
+    async def check_servers(self, config: AgentConfig) -> None:
         """Check the MCP servers of a session's agent. Raises InvalidRequest.
 
         Their credentials are never stored in clear, so a stack without a key for them accepts none.
         """
-        await check_endpoints(config.toolgroups, self.tools, "agent.tools")
+        await check_tools(config, self.tools, "agent.tools")
         groups = [group for group in config.toolgroups if isinstance(group, AgentToolGroupWithArgs)]
         named = any(group.args.get("authorization") and not group.sealed for group in groups)
         if named and self.agents.credentials.cipher is None:
@@ -123,10 +131,10 @@ class AgentSessions:
         given, config = params.model_fields_set, view.config
         if "agent" in given and params.agent is not None:
             config = update_session_config(config, params.agent)
-            await self.check_tools(config)
+            await self.check_servers(config)
             config = await self.agents.prepare(config)
         metadata = (params.metadata or {}) if "metadata" in given else view.metadata
-        settings = SessionSettings(agent=config, metadata=metadata, updated_at=now())
+        settings = SessionSettings(agent=config, metadata=metadata, vault_ids=[*view.vault_ids], updated_at=now())
         return await self.reader.store.sessions.set_settings(self.reader.tenant, view.agent_id, view.record, settings)
 
     async def delete(self, session_id: str) -> None:

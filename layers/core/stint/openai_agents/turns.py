@@ -57,7 +57,7 @@ CUT = AgentTurnError(
 def from_turn(
     turn: Turn, agent_id: str, *, queued: bool = False, cache: AgentCacheOptions | None = None
 ) -> AgentTurnObject:
-    """Convert a turn. A `queued` one has not started yet. One whose answer is cut has failed, as in OpenAI's service."""
+    """Convert a turn. A `queued` one has not started yet. One whose answer is cut has failed, as at OpenAI."""
     cut = turn.status is TurnStatus.completed and turn.output_message.stop_reason == "out_of_tokens"
     status: PublicTurnStatus = "queued" if queued else STATUSES[TurnStatus.failed if cut else turn.status]
     ended = status in ("completed", "failed", "cancelled")

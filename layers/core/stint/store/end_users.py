@@ -27,6 +27,7 @@ RECORDS: Mapping[OwnedKind, Callable[..., Key]] = {
     "vector_store_document": keys.vector_store_document,
     "idempotent_request": keys.idempotency,
     "container": keys.container,
+    "vault": keys.vault,
 }
 
 

@@ -50,6 +50,8 @@ IDS: Mapping[str, tuple[str, str]] = {
     "upload": ("Upload", "upload_"),
     "part": ("Upload part", "part_"),
     "container": ("Container", "cntr_"),
+    "vault": ("Vault", "vault_"),
+    "credential": ("Credential", "cred_"),
     "store": ("Vector store", "vs_"),
     "batch": ("File batch", "vsfb_"),
 }
@@ -303,7 +305,7 @@ chat_completions = Shards("chat_completion", "{chat_completion}")
 chat_completion = chat_completions.entry
 chat_completion_blobs = Prefix("chat_completions/{chat_completion}/")
 
-# Files, containers and vector stores
+# Files, containers, vaults and vector stores
 files = Shards("file", "{file}")
 file = files.entry
 file_blobs = Prefix("files/{file_digits}/")
@@ -314,6 +316,11 @@ upload_blobs = Prefix("uploads/{upload_digits}/")
 containers = Shards("container", "{container}")
 container = containers.entry
 container_blobs = Prefix("containers/{container_digits}/", kept="expiring")
+vaults = Partition("vault")
+vault = vaults.record("{vault}")
+vault_count = Partition("vaults").record("count")
+vault_credentials = Partition("vault:{vault}")
+vault_credential = vault_credentials.record("credential:{credential}")
 vector_stores = Shards("vector_store", "{store}")
 vector_store = vector_stores.entry
 _store_digits = Template("{store_digits}")

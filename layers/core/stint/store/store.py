@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from stint.store.transactions import Transactions
     from stint.store.turns import TurnStore
     from stint.store.uploads import UploadStore
+    from stint.store.vaults import VaultStore
     from stint.store.vector_store_contents import DocumentOwners, EntityLinks, VectorDBNames, VectorStoreContents
     from stint.store.vector_store_documents import VectorStoreDocuments
     from stint.store.vector_stores import FileBatchStore, VectorStores
@@ -153,6 +154,9 @@ class Store:
     )
     uploads: "Part[UploadStore]" = lazy(
         "stint.store.uploads:UploadStore", lambda self, cls: cls(self._table, self._transactions, self._blobs)
+    )
+    vaults: "Part[VaultStore]" = lazy(
+        "stint.store.vaults:VaultStore", lambda self, cls: cls(self._table, self._transactions)
     )
     budgets: "Part[BudgetStore]" = lazy(
         "stint.store.budgets:BudgetStore", lambda self, cls: cls(self._dynamodb, self._table_name)

@@ -60,9 +60,10 @@ class Update:
 
 @dataclass(frozen=True, slots=True)
 class Delete:
-    """Delete a record if it exists."""
+    """Delete a record if a condition holds; an empty one always holds."""
 
     key: Key
+    condition: str = ""
 
 
 Write: TypeAlias = Put | Update | Delete
@@ -109,14 +110,14 @@ class Transactions:
 
     def _operation(self, write: Write) -> dict[str, Any]:
         common: dict[str, Any] = {"TableName": self._name}
-        if isinstance(write, Delete):
-            return {"Delete": common | {"Key": encode(write.key._asdict())}}
         if write.condition:
             common |= {"ConditionExpression": write.condition, "ReturnValuesOnConditionCheckFailure": "ALL_OLD"}
         if isinstance(write, Put):
             values = {"ExpressionAttributeValues": encode(dict(write.values))} if write.values else {}
             names = {"ExpressionAttributeNames": dict(write.names)} if write.names else {}
             return {"Put": common | values | names | {"Item": encode(write.item)}}
+        if isinstance(write, Delete):
+            return {"Delete": common | {"Key": encode(write.key._asdict())}}
         named = {f":set_{name}": value for name, value in write.assign.items() if value is not None}
         expression = f"SET {', '.join(f'{name[5:]} = {name}' for name in named)}" if named else ""
         removed = [name for name, value in write.assign.items() if value is None]

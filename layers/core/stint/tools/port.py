@@ -7,8 +7,8 @@ no credentials of one call for another; what it needs is passed to each call:
     ProviderData     the caller's own keys. Never stored, never logged
     Invocation       the call: arguments, the key by which a server recognizes a repetition, the session
 
-Two wrappers are providers themselves: one puts a registration's secrets into its places (`secret_references.py`), the
-other redacts them in whatever comes back (`redaction.py`). So a provider can use credentials as plain text.
+Two wrappers are providers themselves: one puts secrets into their places (`secret_references.py`), the other redacts
+them in whatever comes back (`redaction.py`). So a provider can use credentials as plain text.
 
 What a tool says is an outcome, also a failure. An error is raised if another call would fail, too.
 """
@@ -20,6 +20,7 @@ from stint.dataclasses import dataclass, field
 from stint.domain.content import Content
 from stint.domain.inference import ToolSignature
 from stint.domain.json_text import make_storable, storable_text
+from stint.domain.tools import OfferedVaults
 
 ProviderData = Mapping[str, Any]
 """The caller's keys for tools (X-LlamaStack-Provider-Data): never stored, never logged."""
@@ -111,7 +112,8 @@ class Toolgroup:
 
     `config` has the `args` of the registration, which configure the provider. The `args` of an agent or a turn are
     arguments of a call, in `Invocation.arguments`. `sealed` has the encrypted credentials whose places are masked.
-    Only `registered` ones may name secrets: others come from callers who may not register any.
+    Only `registered` ones may name secrets: others come from callers who may not register any. `vaults` are those of
+    the session, in which an MCP server without an authorization of its own may have a credential.
     """
 
     toolgroup_id: str
@@ -120,6 +122,7 @@ class Toolgroup:
     config: dict[str, Any] = field(default_factory=dict)
     sealed: str = ""
     registered: bool = False
+    vaults: OfferedVaults | None = None
 
 
 ReadSessionFiles = Callable[[], Awaitable[Mapping[str, bytes]]]

@@ -16,7 +16,7 @@ in the call's result.
 
 import re
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, Protocol, TypeVar
 from urllib.parse import quote
 
 from stint.dataclasses import dataclass, replace
@@ -26,6 +26,8 @@ from stint.domain.known_secrets import remember
 from stint.tools.encrypted_credentials import EncryptedCredentials
 from stint.tools.outcomes import failure
 from stint.tools.port import Invocation, Toolgroup, ToolOutcome, ToolProvider
+
+T = TypeVar("T")
 
 REFERENCE = re.compile(
     r"arn:aws[a-z-]*:secretsmanager:[a-z0-9-]+:[0-9]{12}:secret:(?P<name>[A-Za-z0-9/_+=.@-]+)(?:#(?P<key>[A-Za-z0-9_.-]+))?"
@@ -82,6 +84,17 @@ class SecretReferences:
         return text
 
 
+class VaultBinder(Protocol):
+    """Runs the calls of MCP servers with credentials of the session's vaults."""
+
+    async def run(self, toolgroup: Toolgroup, call: Callable[[Toolgroup], Awaitable[T]]) -> T:
+        """Run a call with the toolgroup's credential, a second time with a renewed one if a server refuses the first.
+
+        The toolgroup of the call has no vaults. Raises StintError.
+        """
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class ResolvedProviders(Mapping[str, ToolProvider]):
     """Providers by name, each wrapped in a `ResolvedProvider`."""
@@ -89,9 +102,10 @@ class ResolvedProviders(Mapping[str, ToolProvider]):
     providers: Mapping[str, ToolProvider]
     references: SecretReferences
     credentials: EncryptedCredentials
+    find_vaults: Callable[[], VaultBinder]
 
     def __getitem__(self, name: str) -> ToolProvider:
-        return ResolvedProvider(self.providers[name], self.references, self.credentials)
+        return ResolvedProvider(self.providers[name], self.references, self.credentials, self.find_vaults)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.providers)
@@ -104,12 +118,14 @@ class ResolvedProviders(Mapping[str, ToolProvider]):
 class ResolvedProvider:
     """A provider whose calls get a registration's encrypted credentials, and the values of the secrets that it names.
 
-    References to secrets may be in the args and in the query of an MCP server's endpoint.
+    References to secrets may be in the args and in the query of an MCP server's endpoint. A server of a session with
+    vaults gets a credential of them.
     """
 
     provider: ToolProvider
     references: SecretReferences
     credentials: EncryptedCredentials
+    find_vaults: Callable[[], VaultBinder]
 
     async def check(self, toolgroup: Toolgroup, /) -> None:
         """Check a registration before it is stored; see the port."""
@@ -119,6 +135,8 @@ class ResolvedProvider:
 
     def known_tools(self, toolgroup: Toolgroup, provider_data: dict[str, Any], /) -> list[ToolSignature] | None:
         """Return a toolgroup's tools without a request; see the port. Those of a server that needs secrets are None."""
+        if toolgroup.vaults is not None:
+            return None
         found = self.credentials.find(toolgroup)
         if found is None or (found.mcp_endpoint and self.references.are_in(found)):
             return None
@@ -126,11 +144,17 @@ class ResolvedProvider:
 
     async def list_tools(self, toolgroup: Toolgroup, provider_data: dict[str, Any], /) -> list[ToolSignature]:
         """List a toolgroup's tools; see the port."""
+        if toolgroup.vaults is not None:
+            decrypted = await self.decrypt(toolgroup)  # its address and its authorization decide
+            return await self.find_vaults().run(decrypted, lambda bound: self.list_tools(bound, provider_data))
         resolved = await (self.resolve if toolgroup.mcp_endpoint else self.decrypt)(toolgroup)
         return await self.provider.list_tools(resolved, provider_data)
 
     async def invoke(self, toolgroup: Toolgroup, invocation: Invocation, /) -> ToolOutcome:
         """Run a tool; see the port."""
+        if toolgroup.vaults is not None:
+            decrypted = await self.decrypt(toolgroup)
+            return await self.find_vaults().run(decrypted, lambda bound: self.invoke(bound, invocation))
         try:
             resolved = await self.resolve(toolgroup)
         except StintError as error:

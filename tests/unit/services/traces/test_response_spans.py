@@ -125,7 +125,8 @@ def test_a_result_that_no_later_record_has_is_a_span() -> None:
 
 
 def test_a_failed_response_lasts_as_long_as_its_function_took() -> None:
-    response = make_response()
+    response_id = new_id()  # ahead of the clock if another test has moved it
+    response = make_response(response_id=name_of("resp", response_id), created_at=int(time_of(response_id).timestamp()))
     unfinished = PartialStep(step_type="inference", step_id=new_id())
     error, used = ResponseError(code="model_error", message="Broken"), Consumption(milliseconds=60_000)
     response.records.append(ended(ResponseStatus.failed, error=error, consumption=used, unfinished=unfinished))

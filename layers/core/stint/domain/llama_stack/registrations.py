@@ -16,7 +16,7 @@ from stint.domain.limits import MessageLimit, ModelMetadata, PartLimit, ShieldPa
 from stint.domain.messages import UserMessage
 from stint.domain.schema import Request, Schema
 from stint.domain.steps import CompletionMessage, SafetyViolation
-from stint.domain.tools import ToolParameter, ToolResponseMessage
+from stint.domain.tools import OfferedVaults, ToolParameter, ToolResponseMessage
 
 S = TypeVar("S", bound=Schema)
 CONTROL_CHARACTERS = re.compile(r"[\x00-\x1f\x7f-\x9f]")
@@ -113,6 +113,8 @@ class ToolGroup(ToolGroupEntry):
     owner: Owner | None = None
     sealed: SkipJsonSchema[Omitted[str]] = None
     """The encrypted credentials of a stored toolgroup, which no response has."""
+    vaults: SkipJsonSchema[Omitted[OfferedVaults]] = None
+    """The vaults of a toolgroup that the agent of a session defines. It has no effect in a registration."""
 
 
 class Tool(Schema):

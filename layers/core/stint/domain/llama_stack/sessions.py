@@ -1,9 +1,11 @@
 """Sessions: the conversations of an agent."""
 
+from typing import Annotated
+
 from pydantic import Field
 
 from stint.domain.expiry import Expiry
-from stint.domain.fields import Metadata, Omitted
+from stint.domain.fields import Metadata, Omitted, is_unset
 from stint.domain.llama_stack.agents import AgentConfig
 from stint.domain.llama_stack.turns import Turn, TurnSummary
 from stint.domain.schema import Request, Schema, Timestamp
@@ -45,11 +47,13 @@ class Session(Schema):
 class SessionSettings(Schema):
     """Settings of a session's own. `agent` takes the place of its agent's configuration in its turns.
 
-    `updated_at` is the time of the last change, or of the creation.
+    `updated_at` is the time of the last change, or of the creation. The MCP servers of its turns get the credentials of
+    the vaults `vault_ids`.
     """
 
     agent: Omitted[AgentConfig] = None
     metadata: dict[str, str] = Field(default_factory=dict)
+    vault_ids: Annotated[list[str], Field(exclude_if=is_unset)] = Field(default_factory=list)
     updated_at: Timestamp
 
 

@@ -16,7 +16,7 @@ from stint.openai_agents.agents import from_agent, to_agent_config, update_agent
 from stint.openai_agents.routes.dependencies import ListWindowDep
 from stint.openai_agents.schemas.agents import AgentCreateParams, AgentDeleted, AgentObject, AgentUpdateParams
 from stint.openai_agents.session_reader import ROUNDS
-from stint.services.agents.endpoints import check_endpoints
+from stint.openai_agents.tool_checks import check_tools
 
 router = APIRouter(prefix="/v1/agents", tags=["OpenAI Agents"], route_class=AgentRoute)
 
@@ -30,7 +30,7 @@ def show_agent(agent: Agent) -> AgentObject:
 async def create_saved_agent(body: AgentCreateParams, request: Request, services: AgentsServicesDep) -> Response:
     """Create an agent."""
     config, tools = to_agent_config(body), services.toolgroups.tools
-    await check_endpoints(config.toolgroups, tools, "tools")
+    await check_tools(config, tools, "tools")
     agent_id = await services.creations.run(services.agents.find_created, partial(services.agents.create, config))
     await warn_of_missing_names(request, config, tools)
     return document(show_agent(await services.agents.get(agent_id)))
@@ -62,7 +62,7 @@ async def get_saved_agent(agent_id: str, services: AgentsServicesDep) -> Respons
 async def update_saved_agent(agent_id: str, body: AgentUpdateParams, services: AgentsServicesDep) -> Response:
     """Change an agent for sessions that are created from now on."""
     agent = (await services.agents.get(agent_id)).agent_config
-    await check_endpoints(update_agent_config(agent, body).toolgroups, services.toolgroups.tools, "tools")
+    await check_tools(update_agent_config(agent, body), services.toolgroups.tools, "tools")
     changed = await services.agents.change(agent_id, partial(update_agent_config, params=body))
     return document(show_agent(changed))
 

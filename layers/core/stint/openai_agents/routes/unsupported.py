@@ -1,6 +1,6 @@
 """Paths of OpenAI's Agents API for what sessions here never have, and for what this server does not support.
 
-Sessions have no subagents and no artifacts: their lists are empty, and no such object exists. Environments, vaults and
+Sessions have no subagents and no artifacts: their lists are empty, and no such object exists. Environments and
 automations are refused by name.
 """
 
@@ -19,7 +19,6 @@ KINDS = {"subagents": "Subagent", "artifacts": "Artifact"}
 INSTEAD = {
     "automations": "Let EventBridge Scheduler invoke the worker (docs/events.md).",
     "environments": "Create sessions with the environment none.",
-    "vaults": "Set the authorization of an MCP server in the tools of a session's agent.",
 }
 """The APIs that are not supported, and what to use instead."""
 
@@ -61,7 +60,7 @@ for name in KINDS:
         response_model=None,
         include_in_schema=False,
     )
-for prefix in ("/v1/agents/automations", "/v1/agents/environments", "/v1/vaults"):
+for prefix in ("/v1/agents/automations", "/v1/agents/environments"):
     for path in (prefix, f"{prefix}/{{rest:path}}"):
         router.add_api_route(
             path,

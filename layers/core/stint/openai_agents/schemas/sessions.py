@@ -2,12 +2,13 @@
 
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BeforeValidator, Field, StrictBool, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, StrictBool, model_validator
 
 from stint.domain.fields import KnownTypes, Metadata, Omitted, SupportedValues, missing
 from stint.domain.inference import Effort
 from stint.domain.limits import PartLimit
 from stint.domain.openai.input_items import CallId
+from stint.domain.openai.vaults import MAX_VAULTS_OF_SESSION
 from stint.domain.schema import Request, Schema
 from stint.openai_agents.schemas.agents import AgentServiceTier, ModelName, SessionAgentObject, SessionAgentParams
 from stint.openai_agents.schemas.contents import (
@@ -16,17 +17,23 @@ from stint.openai_agents.schemas.contents import (
     FunctionOutput,
     LongText,
 )
-from stint.openai_agents.schemas.tools import SessionTools
+from stint.openai_agents.schemas.tools import SessionMcpTool, SessionTools
 from stint.openai_agents.schemas.turns import AgentCacheOptions, AgentUsage
 
 MAX_EVENTS = 20
 """Maximum events of a request."""
 
-NO_VAULTS = "Vaults are not supported. Remove vault_ids, and set the authorization of MCP servers in agent.tools"
 NO_REVIEW = "Automatic review is not supported. Remove review, or set it to none"
 
 Name = Annotated[str, Field(min_length=1, max_length=200)]
-VaultIds = Annotated[Omitted[list[str]], SupportedValues(([],), NO_VAULTS), Field(exclude=True)]
+
+
+def unique(names: list[str]) -> list[str]:
+    """Return the names, each once."""
+    return list(dict.fromkeys(names))
+
+
+VaultIds = Annotated[list[Name], Field(max_length=MAX_VAULTS_OF_SESSION), AfterValidator(unique)]
 Review = Annotated[Omitted[str], SupportedValues(("none",), NO_REVIEW), Field(exclude=True)]
 
 
@@ -67,7 +74,7 @@ class SessionCreateParams(Request):
     stream: StrictBool = False
     stream_options: SessionStreamOptions = Field(default_factory=SessionStreamOptions)
     metadata: Metadata = Field(default_factory=dict)
-    vault_ids: VaultIds = None
+    vault_ids: VaultIds = Field(default_factory=list)
     review: Review = None
     prompt_cache_options: AgentCacheOptions | None = None
 
@@ -75,6 +82,13 @@ class SessionCreateParams(Request):
     def require_input(self) -> Self:
         if self.input is None:
             raise missing("input", "without an environment a session begins with a message")
+        return self
+
+    @model_validator(mode="after")
+    def require_vaults(self) -> Self:
+        tools = (self.agent.tools if self.agent else None) or []
+        if not self.vault_ids and any(isinstance(tool, SessionMcpTool) and tool.credential_id for tool in tools):
+            raise missing("vault_ids", "an MCP tool has a credential_id, which is looked for in them")
         return self
 
 

@@ -4,9 +4,10 @@ The tools of a saved agent have no credentials. Those of a session may have the 
 no object shows.
 """
 
-from typing import Annotated, Any, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, Self, TypeVar
 
-from pydantic import AfterValidator, BeforeValidator, Field, StrictBool, StrictInt
+from pydantic import AfterValidator, BeforeValidator, Field, StrictBool, StrictInt, model_validator
 
 from stint.domain.fields import KnownTypes, Nothing, Omitted, SupportedValues, UnsupportedField, invalid
 from stint.domain.limits import MAX_URL_LENGTH, ServerToolNames, ToolgroupArgs, ToolLimit, size_of_json
@@ -24,7 +25,7 @@ MAX_TOOLS_BYTES = 3_145_728
 NO_SEARCH = "Tool search is not supported. Remove defer_loading: the model always sees the function"
 NO_ASYNC = "Asynchronous calls are not supported. Remove async: the turn waits for the result"
 NO_ENVIRONMENT = "There are no environments. Remove connection_origin, or set it to service"
-NO_VAULTS = "Vaults are not supported. Set the transport's authorization in the agent of a session"
+NO_SOURCE = "The MCP tool has both a credential_id and an authorization. Remove one of them"
 NO_REQUEST_METADATA = "Requests to MCP servers have no metadata. Remove it, or send headers"
 NO_SAVED_CREDENTIALS = "A saved agent has no credentials. Set the authorization in the agent of a session"
 
@@ -84,7 +85,7 @@ class AgentMcpTool(Request):
     server_label: ToolName
     allowed_tools: ServerToolNames | None = None
     connection_origin: Annotated[Omitted[str], SupportedValues(("service",), NO_ENVIRONMENT)] = None
-    credential_id: Annotated[Nothing, UnsupportedField(NO_VAULTS)] = None
+    credential_id: Annotated[str, Field(min_length=1, max_length=200)] | None = None
     request_metadata: Annotated[
         Omitted[dict[str, Any]], SupportedValues(({},), NO_REQUEST_METADATA), Field(exclude=True)
     ] = None
@@ -92,16 +93,35 @@ class AgentMcpTool(Request):
     require_approval: Approval = "never"
 
 
+T = TypeVar("T", bound=AgentMcpTool)
+
+
+def refuse_two_sources(tool: T, headers: Mapping[str, str]) -> T:
+    """Return a tool whose Authorization has one source: itself, or a vault."""
+    if tool.credential_id is not None and any(name.lower() == "authorization" for name in headers):
+        raise invalid(f"{NO_SOURCE}.")
+    return tool
+
+
 class SavedMcpTool(AgentMcpTool):
     """The tools of an MCP server, without credentials."""
 
     transport: Annotated[SavedHttpTransport, BeforeValidator(TRANSPORTS)]
+
+    @model_validator(mode="after")
+    def require_one_source(self) -> Self:
+        return refuse_two_sources(self, self.transport.headers)
 
 
 class SessionMcpTool(AgentMcpTool):
     """The tools of an MCP server, for one session."""
 
     transport: Annotated[HttpTransport, BeforeValidator(TRANSPORTS)]
+
+    @model_validator(mode="after")
+    def require_one_source(self) -> Self:
+        given = {"authorization": self.transport.authorization or ""} if self.transport.authorization else {}
+        return refuse_two_sources(self, self.transport.headers | given)
 
 
 class SearchLocation(Request):
@@ -234,7 +254,7 @@ class McpToolObject(Schema):
     transport: McpTransportObject
     allowed_tools: list[str] | None = None
     connection_origin: Literal["service"] = "service"
-    credential_id: None = None
+    credential_id: str | None = None
     request_metadata: dict[str, Any] = Field(default_factory=dict)
     required: bool = False
     require_approval: Omitted[Approval] = None

@@ -22,35 +22,33 @@ from stint.tools.secret_references import refuse_references
 Args = Mapping[str, Any]
 
 
-async def check_endpoints(
-    toolgroups: Sequence[AgentToolGroup], tools: Tools, field: str = "agent_config.toolgroups"
-) -> None:
+async def check_endpoints(toolgroups: Sequence[AgentToolGroup], tools: Tools) -> None:
     """Check the endpoints of an agent's tools and query generator, without calling them, and its prompt template.
 
     Raises InvalidRequest if an endpoint is malformed, may not be called, or names a secret, or for a template.
     """
-    await check_servers(toolgroups, tools, field)
+    await check_servers(toolgroups, tools)
     for place, group in enumerate(toolgroups):
         if isinstance(group, AgentToolGroupWithArgs):
-            check_query_template(group.args, f"{field}[{place}].args")
+            check_query_template(group.args, f"agent_config.toolgroups[{place}].args")
             if group.name.partition("/")[0] == WEB_SEARCH_GROUP:
-                read_search_args(group.args, f"{field}[{place}].args")
+                read_search_args(group.args, f"agent_config.toolgroups[{place}].args")
         for args in endpoints_of(group):
-            await check_endpoint(args, tools, f"{field}[{place}]")
+            await check_endpoint(args, tools, f"agent_config.toolgroups[{place}]")
 
 
-async def check_servers(toolgroups: Sequence[AgentToolGroup], tools: Tools, field: str) -> None:
+async def check_servers(toolgroups: Sequence[AgentToolGroup], tools: Tools) -> None:
     """Check the MCP servers that an agent names without a registration, without contacting them.
 
     Raises InvalidRequest.
     """
     servers = []
     for place, group in find_servers(toolgroups):
-        param = f"{field}[{place}]"
+        param = f"agent_config.toolgroups[{place}]"
         server = read_server(group.args, param)
         await check_toolgroup(define_server(server, group.args), group.args, tools, param)
         servers.append(server)
-    refuse_conflicts(servers, field)
+    refuse_conflicts(servers, "agent_config.toolgroups")
 
 
 def endpoints_of(group: AgentToolGroup) -> Iterator[Args]:

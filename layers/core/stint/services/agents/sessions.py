@@ -88,6 +88,7 @@ class Sessions:
         fork_from: ForkFrom | None = None,
         metadata: Mapping[str, str] | None = None,
         override: OverrideConfig | None = None,
+        vault_ids: Sequence[str] = (),
     ) -> str:
         """Store a session under a new id, and return the id. With `fork_from`, it starts with copies of turns.
 
@@ -112,9 +113,12 @@ class Sessions:
         settings = None
         if override is not None:
             config, changed = await self.agents.prepare(override(config)), True
-        if changed or metadata:
+        if changed or metadata or vault_ids:
             settings = SessionSettings(
-                agent=config if changed else None, metadata={**(metadata or {})}, updated_at=session.started_at
+                agent=config if changed else None,
+                metadata={**(metadata or {})},
+                vault_ids=[*vault_ids],
+                updated_at=session.started_at,
             )
         expires_at = self.find_end(config, expires_after)
         if fork_from is None:
@@ -127,7 +131,9 @@ class Sessions:
         await self.webhooks.session_created(session.session_id)
         return session.session_id
 
-    async def create_with_agent(self, config: AgentConfig, session_id: str, metadata: Mapping[str, str]) -> str:
+    async def create_with_agent(
+        self, config: AgentConfig, session_id: str, metadata: Mapping[str, str], vault_ids: Sequence[str] = ()
+    ) -> str:
         """Store a session with an agent of its own, which is in no list and is deleted with it. Return the agent's id.
 
         Raises StintError as `Agents.create`.
@@ -137,7 +143,7 @@ class Sessions:
         task = DeletionTask(tenant=self.tenant, agent_id=agent_id, session_id=session_id)
         await self.deletions.send(task.before_creation())
         await self.agents.create(config, agent_id, expires_at=self.find_end(config, None))
-        await self.create(agent_id, "", session_id=session_id, metadata=metadata)
+        await self.create(agent_id, "", session_id=session_id, metadata=metadata, vault_ids=vault_ids)
         return agent_id
 
     def find_end(self, config: AgentConfig, expires_after: Expiry | None) -> int | None:

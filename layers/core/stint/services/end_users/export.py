@@ -78,6 +78,7 @@ class EndUserExport:
             "vector_store_document": self._document,
             "idempotent_request": self._request,
             "container": self._container,
+            "vault": self._vault,
         }
 
     async def _session(self, owned: OwnedObject) -> Lines:
@@ -131,6 +132,12 @@ class EndUserExport:
             yield line_of("container_file", {"container_id": owned.id}, file.describe(owned.id))
             content = base64.b64encode(await store.read_file(file)).decode()
             yield line_of("container_file_content", {"file_id": file.id, "base64": content})
+
+    async def _vault(self, owned: OwnedObject) -> Lines:
+        store = self.users.store.vaults
+        yield line_of("vault", {}, (await store.get(self.users.tenant, owned.id)).vault)
+        for stored in await store.list_credentials(self.users.tenant, owned.id):
+            yield line_of("vault_credential", {}, stored.credential)
 
     async def _vector_store(self, owned: OwnedObject) -> Lines:
         stored = await self.users.store.vector_stores.get(self.users.tenant, owned.id)

@@ -16,11 +16,11 @@ from stint.domain.content import URL
 from stint.domain.errors import InvalidRequest
 from stint.domain.llama_stack.registrations import ToolGroup
 from stint.domain.mcp_servers import InlineMcpServer, refuse_size, size_of_credentials
-from stint.domain.tools import AgentToolGroup, AgentToolGroupWithArgs
+from stint.domain.tools import AgentToolGroup, AgentToolGroupWithArgs, OfferedVaults
 from stint.domain.validation import describe_faults
 from stint.tools.port import MCP, MCP_SERVER, REMOTE_EXECUTION
 
-OF_SERVER = ("server_label", "server_url", "required")
+OF_SERVER = ("server_label", "server_url", "required", "credential_id")
 """The args of an inline server that do not configure its provider."""
 
 
@@ -64,8 +64,17 @@ def refuse_conflicts(servers: Iterable[InlineMcpServer], param: str = "toolgroup
         raise InvalidRequest(error.message(), param=param) from None
 
 
-def define_server(server: InlineMcpServer, args: Mapping[str, Any], sealed: str | None = None) -> ToolGroup:
-    """Return the toolgroup of an MCP server. `sealed` has the encrypted credentials of its args."""
+def define_server(
+    server: InlineMcpServer, args: Mapping[str, Any], sealed: str | None = None, vaults: OfferedVaults | None = None
+) -> ToolGroup:
+    """Return the toolgroup of an MCP server. `sealed` has the encrypted credentials of its args.
+
+    `vaults` are those of the session, in which its credential may be.
+    """
+    if vaults is None and server.credential_id is not None:
+        vaults = OfferedVaults(ids=[])  # in which the credential is missing
+    if vaults is not None:
+        vaults = vaults.model_copy(update={"credential_id": server.credential_id})
     return ToolGroup(
         identifier=f"{MCP_SERVER}/{server.server_label}",
         provider_resource_id=MCP_SERVER,
@@ -73,4 +82,5 @@ def define_server(server: InlineMcpServer, args: Mapping[str, Any], sealed: str 
         mcp_endpoint=URL(uri=server.server_url),
         args={name: value for name, value in args.items() if name not in OF_SERVER},
         sealed=sealed,
+        vaults=vaults,
     )

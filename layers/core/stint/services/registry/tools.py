@@ -19,7 +19,7 @@ from stint.domain.errors import InvalidRequest, StintError, ToolUnavailable, Unr
 from stint.domain.inference import ToolSignature
 from stint.domain.llama_stack.agents import AgentConfig
 from stint.domain.llama_stack.registrations import ToolGroup
-from stint.domain.tools import AgentToolGroup
+from stint.domain.tools import AgentToolGroup, ServerWithVaults
 from stint.loop.toolbox import ServerTool, Toolbox, refuse_too_many
 from stint.services.registry.registry import Registry
 from stint.services.registry.tool_schemas import signature_of
@@ -115,7 +115,8 @@ class Tools:
 
             server = read_server(args)
             sealed = None if isinstance(wanted, str) else wanted.sealed
-            return Selection(define_server(server, args, sealed), None, {}, server)
+            vaults = wanted.vaults if isinstance(wanted, ServerWithVaults) else None
+            return Selection(define_server(server, args, sealed, vaults), None, {}, server)
         found = await self.registry.find_toolgroup(name)
         if found is None:
             refuse_not_offered(name)
@@ -274,4 +275,5 @@ def as_port(group: ToolGroup) -> Toolgroup:
         group.args or {},
         sealed=group.sealed or "",
         registered=not inline,
+        vaults=group.vaults if inline else None,
     )

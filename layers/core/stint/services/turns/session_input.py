@@ -63,8 +63,8 @@ from stint.store.waiting_line import WaitingLine
 
 logger = logging.getLogger(__name__)
 
-LATER = (DeadlineExceeded, Interrupted, RateLimitExceeded)
-"""Errors after which a turn with all its results still waits, and is resumed later."""
+NOT_NOW = (Conflict, DeadlineExceeded, Interrupted, RateLimitExceeded)
+"""Errors after which a turn is not resumed here: another process resumes it, or its caller may do so later."""
 
 UNKNOWN_CALL = "unknown_call"
 """The code of the error for a result whose call does not wait for one."""
@@ -292,15 +292,8 @@ class SessionInput:
 
         A turn that its caller may not resume has failed then, as a message whose turn is refused.
         """
-        results = await self.turns.store.call_results.read(self.place_of(turn_id))
-        if not results:
-            return None
-        turn = await self.turns.get(self.agent_id, self.session_id, turn_id)
-        waiting = {call.call_id for call in unanswered_calls(turn.steps)}
-        if turn.status is not TurnStatus.awaiting_input:
-            return None
-        answers = [each for each in results if each.call_id in waiting]
-        if len(answers) < len(waiting):
+        results, answers = await self.find_answers(turn_id)
+        if not answers:
             return None
         newest = max(answers, key=lambda each: each.accepted_at)
         approvals = [each.approval for each in answers if each.approval is not None]
@@ -315,10 +308,7 @@ class SessionInput:
 
         try:
             return await start_detached(start, newest.creator, newest.end_user)
-        except (
-            Conflict,
-            *LATER,
-        ) as error:  # another process resumes it, or has, or the budget of the minute is used up
+        except NOT_NOW as error:
             logger.info("A turn was not resumed", extra={"error_code": error.code})
             return None
         except (NotFound, StoreUnavailable):
@@ -328,6 +318,20 @@ class SessionInput:
             with acting_for(newest.creator, newest.end_user), suppress(Conflict):
                 await self.requests.cancellation.fail_waiting(self.agent_id, self.session_id, turn_id, error)
             return None
+
+    async def find_answers(self, turn_id: str) -> tuple[list[CallResult], list[CallResult]]:
+        """Return the stored results of a turn, and those with which it can go on: none until all calls have one.
+
+        Raises NotFound.
+        """
+        results = await self.turns.store.call_results.read(self.place_of(turn_id))
+        if not results:
+            return [], []
+        turn = await self.turns.get(self.agent_id, self.session_id, turn_id)
+        waiting = {call.call_id for call in unanswered_calls(turn.steps)}
+        answers = [each for each in results if each.call_id in waiting]
+        is_answered = turn.status is TurnStatus.awaiting_input and len(answers) == len(waiting)
+        return results, answers if is_answered else []
 
     async def handle(self, task: ResumeTask, deadline: float) -> None:
         """Resume a turn for the worker, and run it to its end. While it cannot go on yet, the task is sent again.

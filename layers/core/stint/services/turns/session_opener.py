@@ -158,8 +158,13 @@ class SessionOpener:
         if cached is not None:
             return cached
         settings = await self.store.sessions.get_settings(lease.tenant, lease.agent_id, lease.session_id)
-        self.agents.keep(version, settings.agent or config)
-        return settings.agent or config
+        found = settings.agent or config
+        if settings.vault_ids:
+            from stint.services.agents.offered_vaults import offer_vaults  # noqa: PLC0415 - few sessions have vaults
+
+            found = offer_vaults(found, settings.vault_ids, lease.owner)
+        self.agents.keep(version, found)
+        return found
 
     async def find_model(self, agent_id: str, reading: Awaitable[AgentConfig]) -> str:
         """Return the full id of an agent's model, whose configuration is being read unless it is cached."""

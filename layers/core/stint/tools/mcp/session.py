@@ -248,11 +248,13 @@ def explain(url: str, refused: McpRequestRefused, earlier: McpRequestRefused | N
     """Return why a server refused the request, without the refused headers. `earlier` is the refusal of a POST."""
     if refused.status in (401, 403):
         status = HTTPStatus(refused.status)
-        return ToolUnauthorized(
+        unauthorized = ToolUnauthorized(
             f"The MCP server at {host_of(url)} refuses the credentials ({status} {status.phrase}): send them in "
             'X-LlamaStack-Provider-Data as {"mcp_headers": {"<URL of the endpoint>": {"Authorization": "Bearer ..."}}}'
             ", or as `authorization` or `headers` of the MCP tool in a request to /v1/responses"
         )
+        unauthorized.status = refused.status
+        return unauthorized
     if refused.reason.message and refused.status not in PASSING:
         return refuse_server(url, refused.reason.message)
     if earlier and earlier.reason.remark and earlier.status not in NO_ENDPOINT:

@@ -112,9 +112,9 @@ async def test_each_stream_shows_a_message_that_one_of_them_has_refused(cloud: C
     [place] = await process.fixture.store.session_line(*process.ids).read()
     await process.fixture.store.session_line(*process.ids).fail(place.message_id, ErrorInfo.of(Conflict("no")))
 
-    seen = [await read(stream, "agent.session.idle", 5) for stream in (last, *others)]
+    seen = [await read(stream, "agent.session.idle") for stream in (last, *others)]
     joined = await process.open_stream(str(positions(events)[-1]))
-    seen.append(await read(joined, "agent.session.idle", 5))
+    seen.append(await read(joined, "agent.session.idle"))
 
     assert [types(each) for each in seen] == [["turn.created", "turn.failed", "idle"]] * 4
     assert len({tuple(ids(each)) for each in seen}) == 1

@@ -103,9 +103,9 @@ def time_of(identifier: str) -> datetime:
     return datetime.fromtimestamp((_ticks_of(identifier) >> 12) / 1000, UTC)
 
 
-def earliest_id(seconds: float) -> str:
-    """Return an id that sorts before all that are made from a time on, in seconds since 1970."""
-    return _id_at(int(seconds * 1000) << 12, 0)
+def id_before(seconds: float) -> str:
+    """Return an id that sorts before all that were made in the last seconds."""
+    return _id_at(time.time_ns() // 1_000_000 - int(seconds * 1000) << 12, 0)
 
 
 def is_foreign(identifier: str) -> bool:

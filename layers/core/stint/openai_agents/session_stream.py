@@ -24,14 +24,13 @@ A stream that opens without a position begins after the last turn, or with the s
 import asyncio
 import logging
 import re
-import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import aclosing
 from typing import Literal, NamedTuple
 
 from stint.dataclasses import dataclass, field
 from stint.domain.errors import DeadlineExceeded, InvalidRequest, NotFound, StoreUnavailable
-from stint.domain.ids import earliest_id, hex_of
+from stint.domain.ids import hex_of, id_before
 from stint.domain.llama_stack.events import Event, NumberedEvent, TurnAwaitingInput, TurnComplete, TurnFailed, TurnStart
 from stint.domain.llama_stack.stored_turns import StoredTurn
 from stint.domain.llama_stack.turns import Turn
@@ -190,7 +189,7 @@ class SessionStream:
             InvalidRequest: the position is not one of this session.
         """
         if position is None:
-            self.refused_after = earliest_id(time.time() - SLOWEST_POST)
+            self.refused_after = id_before(SLOWEST_POST)
             # Before the response begins: whatever is refused later is shown.
             self.refused = await self.input.list_refused(self.refused_after)
             last = await self.reader.read_last(self.view)

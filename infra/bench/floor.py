@@ -36,8 +36,8 @@ WRITE_PRICE, READ_PRICE, GIGABYTE_SECOND_PRICE = 0.625e-6, 0.125e-6, 0.000013333
 ENDING_UNITS = 2
 """Write units of a turn's record and of its release, which are not known when the record is written."""
 RELEASE = (
-    "SET last_turn = :set_last_turn, last_records = :set_last_records REMOVE lease_id, lease_turn, lease_until,"
-    " lease_seconds, lease_records, cancelled_turn, heartbeat_turn, heartbeat_at"
+    "SET last_turn = :set_last_turn, last_records = :set_last_records, used_tokens = :set_used_tokens"
+    " REMOVE lease_id, lease_turn, lease_until, lease_seconds, lease_records, cancelled_turn, heartbeat_turn, heartbeat_at"
 )
 LEASE = (
     "SET lease_id = :set_lease_id, lease_until = :set_lease_until, lease_seconds = :set_lease_seconds,"
@@ -195,6 +195,7 @@ class Turn:
         if stops or not agent or session.get("last_turn", {"S": ""})["S"] != self._last:
             raise ValueError("The floor runs turns of sessions whose turns it has all run.")
         self._more = {"expires_at": session["expires_at"]}
+        self._used = [int(count) for count in session.get("used_tokens", {"S": "0 0 0 0 0"})["S"].split()]
 
     async def put_header(self) -> None:
         messages = [{"content": each["content"]} for each in self.input]
@@ -231,6 +232,9 @@ class Turn:
 
     async def release(self) -> None:
         values = {":set_last_turn": {"S": self.ids["turn_id"]}, ":set_last_records": {"N": "1"}}
+        counts = [*(self.usage[name] for name in ("input_tokens", "output_tokens", "total_tokens")), 0, 0]
+        used = " ".join(str(before + count) for before, count in zip(self._used, counts, strict=True))
+        values[":set_used_tokens"] = {"S": used}
         values[":held"] = {"S": self._lease_id}
         await self._table.update(*self._session, RELEASE, "lease_id = :held", values)
 

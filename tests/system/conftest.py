@@ -16,6 +16,8 @@ from tests.system.run_process import Run
 
 APPS = Path(__file__).parent / "apps"
 NO_ENGINE = RunningEngine("http://127.0.0.1:9", "us-east-1", {})
+NO_KEY = {"STINT_CREDENTIALS_KEY_ARN": "arn:aws:kms:us-east-1:000000000000:key/none"}
+"""Settings without a key in the engine."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +33,7 @@ class Api:
 def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
     marks = tmp_path_factory.mktemp("marks")
     log: list[str] = []
-    shell = {"STINT_CORS_ORIGIN": "https://example.org", "STINT_MARK_FOLDER": str(marks)}
+    shell = {"STINT_CORS_ORIGIN": "https://example.org", "STINT_MARK_FOLDER": str(marks)} | NO_KEY
     plan = Plan(shell, template=APPS / "template.yaml", concurrency=2, authorize=True)
     listener = listen()
     loop = asyncio.new_event_loop()

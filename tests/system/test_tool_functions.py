@@ -13,6 +13,7 @@ from infra.local.errors import LocalCloudError
 from tests.system.data_outputs import OUTPUTS
 
 NO_ENGINE = RunningEngine("http://127.0.0.1:9", "us-east-1", OUTPUTS)
+NO_KEY = {"STINT_CREDENTIALS_KEY_ARN": "arn:aws:kms:us-east-1:000000000000:key/none"}
 TEMPLATE = """
 Transform: AWS::Serverless-2016-10-31
 Resources:
@@ -35,7 +36,7 @@ def template(folder: Path, name: str = "my-tool", runtime: str = "python3.13") -
 
 
 async def invoke(tools: Path, context: bytes | None = None, name: str = "my-tool") -> httpx.Response:
-    async with running_cloud(Plan({}, tools=tools), NO_ENGINE, lambda subject, line: None) as cloud:
+    async with running_cloud(Plan(NO_KEY, tools=tools), NO_ENGINE, lambda subject, line: None) as cloud:
         url = f"{cloud.services['AWS_ENDPOINT_URL_LAMBDA']}/2015-03-31/functions/{name}/invocations"
         headers = {} if context is None else {"X-Amz-Client-Context": context.decode()}
         async with httpx.AsyncClient(trust_env=False, timeout=120) as client:

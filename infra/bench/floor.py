@@ -37,7 +37,8 @@ ENDING_UNITS = 2
 """Write units of a turn's record and of its release, which are not known when the record is written."""
 RELEASE = (
     "SET last_turn = :set_last_turn, last_records = :set_last_records, used_tokens = :set_used_tokens"
-    " REMOVE lease_id, lease_turn, lease_until, lease_seconds, lease_records, cancelled_turn, heartbeat_turn, heartbeat_at"
+    " REMOVE lease_id, lease_turn, lease_until, lease_seconds, lease_records, cancelled_turn, heartbeat_turn,"
+    " heartbeat_at"
 )
 LEASE = (
     "SET lease_id = :set_lease_id, lease_until = :set_lease_until, lease_seconds = :set_lease_seconds,"

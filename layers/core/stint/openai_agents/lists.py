@@ -1,8 +1,7 @@
 """Lists of OpenAI's Agents API, and the items of turns and sessions.
 
-The id of an item has the digits of the step, message or turn that it belongs to, which sorts after the turn. So the
-turn of an item is the newest one that does not sort after these digits and has the item:
-in most cases the first one read.
+The id of an item has the digits of the step, message or turn that it belongs to, which sorts after the turn. The
+turn of an item is found by reading the turns from these digits backwards: in most cases it is the first one.
 """
 
 import re
@@ -28,7 +27,11 @@ from stint.services.turns.waiting_turns import to_turn
 ITEM = re.compile(r"[a-z]+_([0-9a-f]{8})([0-9a-f]{4})([0-9a-f]{4})([0-9a-f]{4})([0-9a-f]{12})[0-9]*")
 
 TURNS_AT_ONCE = 20
-"""Turns that are read at once."""
+"""Maximum turns that are read at once."""
+
+MOST_PAGES = 2
+"""Pages of turns in which an item is looked for. The turn of a message that waited is older than the steps of the turn
+before it, and at most 20 messages wait."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,8 +130,8 @@ class TurnLists:
             found = items_after(items[::-1] if window.newest_first else items, window.after)
         more = True
         while more and len(found) <= window.limit:
-            part = ListWindow(position, TURNS_AT_ONCE, window.newest_first)
-            turns, more = await self.read_turns(view, part, TURNS_AT_ONCE)
+            count = min(TURNS_AT_ONCE, window.limit + 1)  # each turn has an item at least
+            turns, more = await self.read_turns(view, ListWindow(position, count, window.newest_first), count)
             for turn in turns:
                 items, position = self.items_of(view, turn), turn.header.turn_id
                 found += items[::-1] if window.newest_first else items
@@ -145,13 +148,14 @@ class TurnLists:
             if item_id in {item.id for item in self.items_of(view, turn)}:
                 return turn
         window = ListWindow(owner, TURNS_AT_ONCE, newest_first=True)
-        more = True
-        while more:
+        for _ in range(MOST_PAGES):
             turns, more = await self.read_turns(view, window, TURNS_AT_ONCE)
             for turn in turns:
                 if item_id in {item.id for item in self.items_of(view, turn)}:
                     return turn
-            window = ListWindow(turns[-1].header.turn_id, TURNS_AT_ONCE, newest_first=True) if turns else window
+            if not more:
+                break
+            window = ListWindow(turns[-1].header.turn_id, TURNS_AT_ONCE, newest_first=True)
         raise NotFound("Item", item_id)
 
 

@@ -6,8 +6,8 @@ A session gets its agent in one of three ways. In each of them, later changes of
     agent_id and agent       a copy of that with the fields of `agent`, in the session's settings
     agent alone              an agent of its own, in no list, which is deleted with it
 
-All events of a request are checked before the first one is stored. Then they are taken in this order: messages, which a
-waiting turn reads when it goes on; results, which let it go on; a cancellation.
+All events of a request are checked before the first one is stored. Then they are taken in this order: messages, which
+can still be refused; results, which let a waiting turn go on; a cancellation.
 """
 
 from collections.abc import Callable, Sequence

@@ -103,7 +103,7 @@ class TurnLine:
         return await self.cancellation.is_lost(TurnRef(self.agent_id, self.session_id, message_id), state)
 
     async def send_task(self, message_id: str) -> None:
-        # While the turn waits for its client, the message is in no hurry: the turn takes it when it goes on.
+        # While the turn waits for its client, the message is in no hurry: it starts after the turn, which may take it.
         hurries = not self.attended and await self.find_paused() is None
         task = WaitingTask(
             tenant=self.turns.tenant,

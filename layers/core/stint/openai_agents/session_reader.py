@@ -35,12 +35,17 @@ from stint.services.agents.interrupted import mark_interrupted
 from stint.services.turns.session_input import SessionInput
 from stint.services.turns.turn_requests import TurnRequests
 from stint.store.call_results import PausedTurn
+from stint.store.parallel import map_concurrently
 from stint.store.session_index import ListedSession
 from stint.store.sessions import SessionRecord
 from stint.store.store import Store
 
 ROUNDS = 10
 """Maximum parts of a list that are read until one has an entry: clients of the API take an empty page for the end."""
+
+
+SESSIONS_AT_ONCE = 8
+"""Sessions of a list that are read at once, each with its last turn, which may be large."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +171,9 @@ class SessionReader:
             await self.agents.require(agent_id)
         for _ in range(ROUNDS):
             found = await self.find(agent_id, window)
-            each_shown = await asyncio.gather(*[self.show_listed(*each) for each in found.data])
+            each_shown = await map_concurrently(
+                lambda listed: self.show_listed(*listed), found.data, calls=SESSIONS_AT_ONCE
+            )
             shown = [each for each in each_shown if each is not None]
             if shown or not found.has_more:
                 break

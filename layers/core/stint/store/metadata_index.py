@@ -17,6 +17,8 @@ An agent that only one session has is in no list, so it has no entries. Expiring
 A search reads a part of the entries of each pair at first, and goes on with the pair whose entries are the fewest for
 the same time. It looks at SEARCHED entries at most, and returns what it has found with its `position`, after which the
 next request goes on.
+
+docs/decisions.md, entry 150, has the reasons.
 """
 
 import json

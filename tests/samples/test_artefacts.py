@@ -102,11 +102,17 @@ def test_the_archive_of_the_package_has_the_texts_that_its_imports_compile(build
     assert sum(text.startswith("def __init__(self") for text, _ in texts) > 100
 
 
+def folder_of(function: str) -> str:
+    """Return the folder of a function, whose resource has the same name without underscores."""
+    folders = [path.name for path in (ROOT / "functions").iterdir()]
+    return next(each for each in folders if each.replace("_", "") == function.lower())
+
+
 def test_nothing_but_the_product_is_shipped(build: Path) -> None:
     assert entries(build / "CoreLayer" / "python") == {"stint", "CoreLayer.bytecode"}
     assert entries(build / "RuntimeLayer" / "python") == {"stint_runtime"}
     for function in FUNCTIONS:
-        own = {path.name for path in (ROOT / "functions" / function.lower()).glob("*.py")}
+        own = {path.name for path in (ROOT / "functions" / folder_of(function)).glob("*.py")}
         assert entries(build / function) == own | ({"static"} if function == "Console" else set())
         assert own == {"app.py"} or function == "Sandbox"
     for layer in LAYERS:

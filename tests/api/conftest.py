@@ -12,6 +12,7 @@ from llama_stack_client import LlamaStackClient
 from mangum import Mangum
 from tests.api.api_client import open_session
 from tests.api.app_fixture import AppFixture, Served
+from tests.api.gated_mcp import GatedMcp
 from tests.servers.chat_completions import ChatCompletionsServer
 from tests.servers.converse_stream import ConverseStreamServer
 from tests.store.dynamodb_proxy import DynamoDBProxy
@@ -202,3 +203,13 @@ def lost(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
     monkeypatch.setattr(RequestRecords, "put_answer", put_after_first)
     return lost
+
+
+@pytest.fixture
+def gated(app_fixture: AppFixture) -> Iterator[GatedMcp]:
+    provider = GatedMcp()
+    app_fixture.tool_providers = {"model-context-protocol": provider}
+    app_fixture.made.clear()
+    yield provider
+    app_fixture.tool_providers = None
+    app_fixture.made.clear()

@@ -71,9 +71,7 @@ def test_a_malformed_position_is_refused(http: httpx.Client, client: OpenAI, end
     assert answer.status_code == 400, answer.text
 
 
-def test_a_position_after_the_end_of_a_turn_hides_no_later_turn(
-    http: httpx.Client, client: OpenAI, server: Served
-) -> None:
+def test_a_position_past_a_turn_hides_no_later_one(http: httpx.Client, client: OpenAI, server: Served) -> None:
     session = stream_session(client)[0].session
     [turn] = client.beta.agents.sessions.turns.list(session.id).data
     with OpenStream(server, session.id, f"{turn.id}:999999:9999") as stream:

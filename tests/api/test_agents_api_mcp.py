@@ -1,7 +1,5 @@
 """MCP servers in sessions of OpenAI's Agents API: steering while a tool runs, and approvals of calls."""
 
-import asyncio
-import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,10 +8,8 @@ import pytest
 from openai import OpenAI
 from tests.api.agents_api_client import OpenStream, message, post_events, start_session
 from tests.api.app_fixture import AppFixture, Served
+from tests.api.gated_mcp import GatedMcp
 from tests.api.responses_client import openai_client
-from tests.services.worker_fixture import FakeMcp
-
-from stint.tools.port import Invocation, Toolgroup, ToolOutcome
 
 SHOP: Any = {
     "type": "mcp",
@@ -22,45 +18,22 @@ SHOP: Any = {
 }
 
 
-class WaitingMcp(FakeMcp):
-    """An MCP provider whose calls wait until the test opens the gate."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.begun, self.gate = threading.Event(), threading.Event()
-
-    async def invoke(self, toolgroup: Toolgroup, invocation: Invocation, /) -> ToolOutcome:
-        self.begun.set()
-        await asyncio.to_thread(self.gate.wait, 60)
-        return await super().invoke(toolgroup, invocation)
-
-
 @pytest.fixture
 def client(server: Served) -> Iterator[OpenAI]:
     with openai_client(server) as client:
         yield client
 
 
-@pytest.fixture
-def shop(app_fixture: AppFixture) -> Iterator[WaitingMcp]:
-    provider = WaitingMcp()
-    app_fixture.tool_providers = {"model-context-protocol": provider}
-    app_fixture.made.clear()
-    yield provider
-    app_fixture.tool_providers = None
-    app_fixture.made.clear()
-
-
 def test_a_message_steers_the_running_turn(
-    client: OpenAI, http: httpx.Client, server: Served, app_fixture: AppFixture, shop: WaitingMcp
+    client: OpenAI, http: httpx.Client, server: Served, app_fixture: AppFixture, gated: GatedMcp
 ) -> None:
     session = start_session(client, "Hello", tools=[SHOP])
     app_fixture.run_waiting()
     with OpenStream(server, session.id) as stream:
         post_events(http, session.id, message("call: buy {}"))
-        assert shop.begun.wait(60)
+        assert gated.begun.wait(60)
         post_events(http, session.id, message("Buy two, please"))
-        shop.gate.set()
+        gated.gate.set()
         stream.wait_for("idle")
 
     inputs = [
@@ -76,9 +49,9 @@ def test_a_message_steers_the_running_turn(
 
 @pytest.mark.parametrize("decision", ["approve", "deny", "cancel"])
 def test_a_call_waits_for_approval(
-    client: OpenAI, http: httpx.Client, server: Served, app_fixture: AppFixture, shop: WaitingMcp, decision: str
+    client: OpenAI, http: httpx.Client, server: Served, app_fixture: AppFixture, gated: GatedMcp, decision: str
 ) -> None:
-    shop.gate.set()
+    gated.gate.set()
     session = start_session(client, "call: buy {}", tools=[SHOP | {"require_approval": "always"}])
     app_fixture.run_waiting()
     session = client.beta.agents.sessions.retrieve(session.id)
@@ -93,6 +66,6 @@ def test_a_call_waits_for_approval(
         assert answer.status_code == 202, answer.text
         stream.wait_for("idle")
 
-    assert shop.calls == (["buy"] if decision == "approve" else [])
+    assert gated.calls == (["buy"] if decision == "approve" else [])
     [call] = [each for each in client.beta.agents.sessions.items.list(session.id) if each.type == "mcp_call"]
     assert call.status == ("completed" if decision == "approve" else "failed")

@@ -65,7 +65,7 @@ def test_agents_and_sessions_are_listed_by_both_apis(
     assert session.id in {each.id for each in openai.beta.agents.sessions.list()}
 
 
-def test_a_call_that_waits_in_one_api_is_answered_in_the_other(
+def test_each_api_answers_calls_that_wait_in_the_other(
     openai: OpenAI, client: LlamaStackClient, http: httpx.Client, app_fixture: AppFixture
 ) -> None:
     session = start_session(openai, CALL, tools=[WEATHER])

@@ -1,42 +1,16 @@
 """Requests that the running response of a conversation takes, over HTTP."""
 
-import asyncio
 import json
-import threading
-from collections.abc import Iterator
 
 import httpx
 import pytest
 from tests.api.app_fixture import AppFixture, Served, wait_until
+from tests.api.gated_mcp import GatedMcp
 from tests.api.responses_client import RESPONSES, openai_client
 from tests.api.test_when_busy import Sent, waiting_in
-from tests.services.worker_fixture import MCP_TOOL, FakeMcp
+from tests.services.worker_fixture import MCP_TOOL
 
 from stint.http import streaming
-from stint.tools.port import Invocation, Toolgroup, ToolOutcome
-
-
-class GatedMcp(FakeMcp):
-    """An MCP provider whose calls wait until the test opens the gate."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.begun, self.gate = threading.Event(), threading.Event()
-
-    async def invoke(self, toolgroup: Toolgroup, invocation: Invocation, /) -> ToolOutcome:
-        self.begun.set()
-        await asyncio.to_thread(self.gate.wait, 60)
-        return await super().invoke(toolgroup, invocation)
-
-
-@pytest.fixture
-def gated(app_fixture: AppFixture) -> Iterator[GatedMcp]:
-    provider = GatedMcp()
-    app_fixture.tool_providers = {"model-context-protocol": provider}
-    app_fixture.made.clear()
-    yield provider
-    app_fixture.tool_providers = None
-    app_fixture.made.clear()
 
 
 def test_merged_requests_get_the_running_response(

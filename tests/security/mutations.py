@@ -99,7 +99,7 @@ MUTATIONS = [
     Mutation(
         "the URL of a webhook is checked at each attempt",
         f"{CORE}/net/webhook_requests.py",
-        "            await check_webhook_url(guard, url)\n            async with",
+        "            await guard.check_secret_target(url)\n            async with",
         "            async with",
         "tests/services/webhooks/test_webhook_deliveries.py -k http",
     ),

@@ -19,13 +19,8 @@ from stint.models.port import ChatModel
 from stint.openai_agents import session_stream
 from stint.openai_agents.composition import compose_openai_agents, make_vaults
 from stint.openai_agents.schemas.sessions import AgentSessionObject, SessionCreateParams, SessionEventsParams
-from stint.openai_agents.session_stream import (
-    PlacedEvent,
-    SessionStream,
-    StreamPosition,
-    StreamTimes,
-    read_position,
-)
+from stint.openai_agents.session_stream import PlacedEvent, SessionStream, StreamTimes
+from stint.openai_agents.stream_positions import StreamPosition, read_position
 from stint.services.background.waiting_runs import WaitingRuns
 from stint.services.deletions import Deletions
 from stint.services.runs.run_handle import RequestContext

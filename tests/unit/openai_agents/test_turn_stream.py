@@ -37,8 +37,8 @@ from stint.domain.llama_stack.stored_turns import StoredTurn, TurnRecord
 from stint.domain.messages import UserMessage
 from stint.domain.run_outcome import RunStatus
 from stint.domain.tools import GENERATED_IMAGE, write_denial
-from stint.openai_agents.items import to_items
 from stint.openai_agents.turn_events import TurnEvents, pad_delta
+from stint.openai_agents.turn_items import to_items
 
 OWN_ITEMS = {"file_search_call", "code_interpreter_call", "image_generation_call", "shield_call"}
 """Items of this server, which the SDK does not know."""

@@ -12,7 +12,6 @@ import httpx
 
 from stint.domain.errors import InvalidRequest, UnresolvableURL
 from stint.net.guard import Guard
-from stint.net.urls import not_allowed, parse_url
 
 SECONDS = 10.0
 """Seconds of a request, from the resolution of the host to the head of the answer."""
@@ -24,24 +23,11 @@ class EndpointUnreachable(Exception):
     """An endpoint gave no answer. The message has neither its URL nor what it sent."""
 
 
-async def check_webhook_url(guard: Guard, url: str) -> None:
-    """Check that events may be sent to a URL.
-
-    Raises:
-        InvalidRequest: `url_not_allowed`.
-        UnresolvableURL: its host has no address.
-    """
-    parsed = parse_url(url)
-    await guard.check(url)
-    if parsed.scheme != "https" and not await guard.is_internal(url):
-        raise not_allowed(parsed.host, "its scheme is not https")
-
-
 async def post_webhook(guard: Guard, url: str, headers: Mapping[str, str], body: bytes) -> int:
     """Send an event, and return the status of the answer. Raises EndpointUnreachable."""
     try:
         async with asyncio.timeout(SECONDS), guard.client(timeout=SECONDS, headers=HEADERS) as client:
-            await check_webhook_url(guard, url)
+            await guard.check_secret_target(url)
             async with client.stream("POST", url, headers=headers, content=body) as response:
                 return response.status_code
     except (TimeoutError, httpx.TimeoutException):

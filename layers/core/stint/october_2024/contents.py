@@ -1,4 +1,8 @@
-"""Conversion of contents and messages between the API of October 2024 and that of 0.2.12."""
+"""Conversion of contents and messages between the API of October 2024 and that of 0.2.12.
+
+An image is a URL or base64 in both, at other places of the object. A result of a tool has the tool's name in October
+2024 and only the id of its call in 0.2.12, so the names come from the calls of the turns before.
+"""
 
 from collections.abc import Mapping, Sequence
 

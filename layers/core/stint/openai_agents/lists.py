@@ -14,12 +14,11 @@ from stint.domain.errors import NotFound
 from stint.domain.llama_stack.stored_turns import StoredTurn
 from stint.domain.llama_stack.turns import Turn, TurnStatus
 from stint.domain.paging import Window
-from stint.openai_agents.items import to_items
 from stint.openai_agents.schemas.items import AgentItem
 from stint.openai_agents.schemas.turns import AgentTurnObject
 from stint.openai_agents.session_reader import SessionReader, SessionView
 from stint.openai_agents.tool_labels import label_tools
-from stint.openai_agents.turn_items import TurnItems
+from stint.openai_agents.turn_items import TurnItems, to_items
 from stint.openai_agents.turns import from_turn
 from stint.services.agents.interrupted import mark_interrupted
 from stint.services.turns.waiting_turns import to_turn

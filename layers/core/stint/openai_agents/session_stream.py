@@ -14,22 +14,17 @@ has happened:
 So a turn that a request starts right after the stream was opened runs in the process of the stream, as fast as if the
 request itself had a stream. Without a stream that takes it, the worker runs it; see `services/turns/session_input.py`.
 
-A position is the turn, the number of the turn's event, and the place among the events that this one becomes. A turn's
-events have the same numbers in each process, and the converter is deterministic. So a position is valid in each stream
-of the session, and the id of an event is made of it: a client that gets an event twice can drop it.
-
 A stream that opens without a position begins after the last turn, or with the start of one that runs or waits.
 """
 
 import asyncio
 import logging
-import re
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import aclosing
 from typing import Literal, NamedTuple
 
 from stint.dataclasses import dataclass, field
-from stint.domain.errors import DeadlineExceeded, InvalidRequest, NotFound, StoreUnavailable
+from stint.domain.errors import DeadlineExceeded, NotFound, StoreUnavailable
 from stint.domain.ids import hex_of, id_before
 from stint.domain.llama_stack.events import Event, NumberedEvent, TurnAwaitingInput, TurnComplete, TurnFailed, TurnStart
 from stint.domain.llama_stack.stored_turns import StoredTurn
@@ -44,6 +39,7 @@ from stint.openai_agents.schemas.stream_events import (
     TurnProgressEvent,
 )
 from stint.openai_agents.session_reader import SessionReader, SessionView
+from stint.openai_agents.stream_positions import HIGHEST, START, StreamPosition, unknown_position
 from stint.openai_agents.turn_events import EndType, TurnEvents
 from stint.openai_agents.turns import from_turn, required_actions
 from stint.services.runs.run_handle import RunObserver
@@ -71,52 +67,6 @@ STATES: dict[StreamedStatus, StateType] = {
     "idle": "agent.session.idle",
     "requires_action": "agent.session.requires_action",
 }
-
-POSITION = re.compile(r"([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}):([0-9]{1,6}):([0-9]{1,4})")
-CREATED_ID = re.compile(r"evt_([0-9a-f]{32})")
-EVENT_ID = re.compile(r"evt_([0-9a-f]{8})([0-9a-f]{4})([0-9a-f]{4})([0-9a-f]{4})([0-9a-f]{12})([0-9]{6})([0-9]{4})")
-HIGHEST = 10**6
-
-
-class StreamPosition(NamedTuple):
-    """The last event that a client has. Turns sort by their ids."""
-
-    turn_id: str
-    number: int
-    place: int
-
-    def __str__(self) -> str:
-        return f"{self.turn_id}:{self.number}:{self.place}"
-
-    @property
-    def event_id(self) -> str:
-        """Return the id of the event, which is the same in each stream."""
-        return f"evt_{hex_of(self.turn_id)}{self.number:06d}{self.place:04d}"
-
-
-START = StreamPosition("", 0, 0)
-"""The position before the first event of a session."""
-
-
-def unknown_position() -> InvalidRequest:
-    return InvalidRequest(
-        "Last-Event-ID must be the id line or the event_id of an event of this session's turns. Remove the header to "
-        "read new events only.",
-        param="Last-Event-ID",
-    )
-
-
-def read_position(text: str, session_id: str) -> StreamPosition:
-    """Return the position in an `id:` line of a session's stream, or in the id of an event. Raises InvalidRequest."""
-    if (created := CREATED_ID.fullmatch(text)) is not None and created[1] == hex_of(session_id):
-        return START
-    if (event_id := EVENT_ID.fullmatch(text)) is not None:
-        *digits, number, place = event_id.groups()
-        return StreamPosition("-".join(digits), int(number), int(place))
-    found = POSITION.fullmatch(text)
-    if found is None:
-        raise unknown_position()
-    return StreamPosition(found[1], int(found[2]), int(found[3]))
 
 
 class PlacedEvent(NamedTuple):

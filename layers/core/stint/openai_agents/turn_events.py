@@ -35,7 +35,6 @@ from stint.openai_agents.schemas.stream_events import (
     TurnEndedEvent,
     TurnProgressEvent,
 )
-from stint.openai_agents.schemas.turns import AgentCacheOptions
 from stint.openai_agents.tool_labels import ServerLabels
 from stint.openai_agents.turn_items import AgentItemChange, TurnItems
 from stint.openai_agents.turns import from_turn
@@ -44,14 +43,11 @@ EndType = Literal["agent.session.turn.completed", "agent.session.turn.failed", "
 
 
 class TurnEvents:
-    """Makes the events of a turn. `cache` is shown in its objects."""
+    """Makes the events of a turn."""
 
-    def __init__(
-        self, header: TurnHeader, agent_id: str, labels: ServerLabels, *, cache: AgentCacheOptions | None = None
-    ) -> None:
+    def __init__(self, header: TurnHeader, agent_id: str, labels: ServerLabels) -> None:
         self.header = header
         self.agent_id = agent_id
-        self.cache = cache
         self.items = TurnItems(header.turn_id, labels)
         self.texts: dict[str, list[str]] = {}
         self.streamed: set[str] = set()
@@ -75,7 +71,7 @@ class TurnEvents:
                 return []
 
     def start(self) -> list[AgentTurnEvent]:
-        turn = from_turn(StoredTurn(self.header).to_turn(), self.agent_id, cache=self.cache)
+        turn = from_turn(StoredTurn(self.header).to_turn(), self.agent_id)
         created = TurnProgressEvent(type="agent.session.turn.created", turn=turn, **self.names)
         running = TurnProgressEvent(type="agent.session.turn.in_progress", turn=turn, **self.names)
         added = self.items.add_input(self.header.turn_id, self.header.input_messages)
@@ -106,7 +102,7 @@ class TurnEvents:
 
     def end(self, turn: Turn) -> list[AgentTurnEvent]:
         changes = [*self.break_off(), *self.items.end(RunStatus(turn.status), turn.steps)]
-        shown = from_turn(turn, self.agent_id, cache=self.cache)
+        shown = from_turn(turn, self.agent_id)
         kinds: dict[str, EndType] = {
             "failed": "agent.session.turn.failed",
             "cancelled": "agent.session.turn.cancelled",

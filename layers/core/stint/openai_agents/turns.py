@@ -1,4 +1,12 @@
-"""Conversion of turns to those of OpenAI's Agents API, and of the calls that wait for the client."""
+"""Conversion of turns to those of OpenAI's Agents API, and of the calls that wait for the client.
+
+Both APIs describe the same turn by other words. What has no equivalent is decided here:
+
+    here                       in the Agents API
+    a message in line          a turn with the status `queued`: nothing of it has begun
+    an answer that was cut     a failed turn, `max_output_tokens`: the SDK would take it for a complete one
+    an error's code            one of the codes that the SDK knows; `server_error` for others
+"""
 
 from collections.abc import Collection
 from datetime import datetime
@@ -13,7 +21,6 @@ from stint.openai_agents.schemas.sessions import (
     RequiredFunctionCall,
 )
 from stint.openai_agents.schemas.turns import (
-    AgentCacheOptions,
     AgentTurnError,
     AgentTurnObject,
     AgentUsage,
@@ -54,9 +61,7 @@ CUT = AgentTurnError(
 )
 
 
-def from_turn(
-    turn: Turn, agent_id: str, *, queued: bool = False, cache: AgentCacheOptions | None = None
-) -> AgentTurnObject:
+def from_turn(turn: Turn, agent_id: str, *, queued: bool = False) -> AgentTurnObject:
     """Convert a turn. A `queued` one has not started yet. One whose answer is cut has failed, as at OpenAI."""
     cut = turn.status is TurnStatus.completed and turn.output_message.stop_reason == "out_of_tokens"
     status: PublicTurnStatus = "queued" if queued else STATUSES[TurnStatus.failed if cut else turn.status]
@@ -71,7 +76,6 @@ def from_turn(
         completed_at=seconds_of(turn.completed_at) if ended and turn.completed_at else None,
         error=(CUT if cut else from_error(turn.error)) if status == "failed" else None,
         usage=from_usage(turn.usage),
-        prompt_cache_options=cache,
     )
 
 

@@ -1,4 +1,8 @@
-"""Routes of the agents group."""
+"""Routes of the agents group.
+
+A creation may be sent again, and has one effect (`services/idempotency/creations.py`). What its turns would not find is
+no reason to refuse an agent, because it may be registered later: a header names it.
+"""
 
 from contextlib import nullcontext
 from functools import partial

@@ -1,4 +1,9 @@
-"""Sessions of OpenAI's Agents API, their events, turns and items."""
+"""Sessions of OpenAI's Agents API, their events, turns and items.
+
+Two routes stream. `POST /sessions` streams one turn, so its stream ends when the session is idle, and may take input
+until the process must end. `GET /events` streams all turns, so a setting ends it; it takes no input in the last part of
+that time. Both send a comment at once: the SDK waits for the head of the answer before it sends a message.
+"""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -33,14 +38,8 @@ from stint.openai_agents.schemas.traces import AgentTraceObject
 from stint.openai_agents.schemas.turns import AgentTurnObject
 from stint.openai_agents.services import OpenAIAgentsServices
 from stint.openai_agents.session_reader import SessionView
-from stint.openai_agents.session_stream import (
-    START,
-    PlacedEvent,
-    SessionStream,
-    StreamTimes,
-    read_position,
-    show_created,
-)
+from stint.openai_agents.session_stream import PlacedEvent, SessionStream, StreamTimes, show_created
+from stint.openai_agents.stream_positions import START, read_position
 from stint.openai_agents.turn_events import pad_delta
 
 PREFIX = "/v1/agents/sessions"

@@ -1,4 +1,9 @@
-"""Sessions of OpenAI's Agents API: requests, the events that are sent to them, and objects."""
+"""Sessions of OpenAI's Agents API: requests, the events that are sent to them, and objects.
+
+Requests are strict where a field changes the meaning: a value that cannot be honoured is refused with a message that
+names the field and what to do (`SupportedValues`, `KnownTypes`). Hints are read and have no effect. In updates, null
+clears a field and a missing field stays, so readers look at `model_fields_set`.
+"""
 
 from typing import Annotated, Any, Literal, Self
 

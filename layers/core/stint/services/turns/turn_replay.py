@@ -1,4 +1,14 @@
-"""The events of a turn from its log, with the numbers of its first stream."""
+"""The events of a turn from its log, with the numbers of its first stream.
+
+A position in a stream is the number of an event, so a replay must make the same events as the run did, in any process:
+
+    in the log                                   events of the replay
+    a step                                       its start, its pieces as they were cut (`text_lengths`), its end
+    a step after a pause: the client's results   its end only, as the resume announced it
+    an unfinished step of an ended turn          its start and its pieces
+    messages that the turn has taken             a part of the start of the next step (`input_notes.py`)
+    reasoning                                    none: a turn does not store it
+"""
 
 from collections.abc import Iterable, Iterator
 

@@ -1,4 +1,9 @@
-"""Webhook endpoints of a tenant: create, read, change, rotate their secrets, and try them."""
+"""Webhook endpoints of a tenant: create, read, change, rotate their secrets, and try them.
+
+A signing secret is shown once, when it is made, and is stored only encrypted. While it is rotated, both secrets sign,
+so that a receiver can change without losing an event. A URL is checked when it is set, for its owner to learn of an
+error, and again at each delivery, because the address of its host may change.
+"""
 
 import time
 from contextlib import suppress
@@ -17,7 +22,7 @@ from stint.domain.webhooks import (
     WebhookEndpointWithSecret,
 )
 from stint.net.guard import Guard
-from stint.net.webhook_requests import EndpointUnreachable, check_webhook_url, post_webhook
+from stint.net.webhook_requests import EndpointUnreachable, post_webhook
 from stint.services.runs.webhook_events import Data, of_session
 from stint.services.webhooks.signatures import hint_of, new_signing_secret, sign, write_body
 from stint.services.webhooks.signing_secrets import SigningSecrets
@@ -124,7 +129,7 @@ class WebhookEndpoints:
     async def check_url(self, url: str) -> None:
         """Check a URL. A host that has no address yet is accepted, because each attempt checks it again."""
         try:
-            await check_webhook_url(self.guard, url)
+            await self.guard.check_secret_target(url)
         except InvalidRequest as error:
             if isinstance(error, UnresolvableURL) and url.startswith("https://"):
                 return

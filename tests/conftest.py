@@ -16,6 +16,7 @@ from infra.local.engine import Engine
 from tests.adversarial.summary import pytest_terminal_summary  # noqa: F401 - a hook
 from tests.clock import CLOCK
 from tests.openresponses.watch import take_complaints
+from tests.servers.kms import KmsServer
 from tests.shares import (  # noqa: F401 - hooks
     pytest_collection_modifyitems,
     pytest_configure_node,
@@ -89,6 +90,16 @@ def mcp_server() -> Iterator[str]:
     yield f"http://127.0.0.1:{process.stdout.readline().strip()}"
     process.kill()
     process.communicate()
+
+
+@pytest.fixture
+def kms(monkeypatch: pytest.MonkeyPatch) -> Iterator[KmsServer]:
+    """Yield a KMS that the clients of this test use."""
+    with KmsServer() as server:
+        monkeypatch.setenv("AWS_ENDPOINT_URL_KMS", server.url)
+        monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test")
+        monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "test")
+        yield server
 
 
 @pytest.fixture

@@ -41,16 +41,12 @@ def shop(app_fixture: AppFixture) -> Iterator[FakeMcp]:
 
 
 @pytest.fixture
-def encrypted(app_fixture: AppFixture, shop: FakeMcp, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeMcp]:
+def encrypted(app_fixture: AppFixture, shop: FakeMcp, kms: KmsServer) -> Iterator[FakeMcp]:
     """Yield the provider of a stack that encrypts the credentials of agents."""
     settings = app_fixture.settings
-    with KmsServer() as server:
-        monkeypatch.setenv("AWS_ENDPOINT_URL_KMS", server.url)
-        monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test")
-        monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "test")
-        app_fixture.settings = settings.model_copy(update={"credentials_key_arn": KEY})
-        yield shop
-        app_fixture.settings = settings
+    app_fixture.settings = settings.model_copy(update={"credentials_key_arn": KEY})
+    yield shop
+    app_fixture.settings = settings
 
 
 def create(http: httpx.Client, said: str, *, headers: dict[str, str] = ANN, **fields: Any) -> Body:

@@ -26,15 +26,6 @@ BETA = {"OpenAI-Beta": "agents=v1"}
 
 
 @pytest.fixture
-def kms(monkeypatch: pytest.MonkeyPatch) -> Iterator[KmsServer]:
-    with KmsServer() as server:
-        monkeypatch.setenv("AWS_ENDPOINT_URL_KMS", server.url)
-        monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test")
-        monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "test")
-        yield server
-
-
-@pytest.fixture
 def client(server: Served, app_fixture: AppFixture, kms: KmsServer) -> Iterator[OpenAI]:
     """Yield a client of a stack that has a key, and whose guard allows this machine."""
     before = app_fixture.settings

@@ -98,16 +98,16 @@ MUTATIONS = [
     ),
     Mutation(
         "the URL of a webhook is checked at each attempt",
-        f"{CORE}/net/webhook_requests.py",
+        f"{CORE}/net/secret_requests.py",
         "            await guard.check_secret_target(url)\n            async with",
         "            async with",
         "tests/services/webhooks/test_webhook_deliveries.py -k http",
     ),
     Mutation(
         "a webhook follows no redirect",
-        f"{CORE}/net/webhook_requests.py",
-        "guard.client(timeout=SECONDS, headers=HEADERS)",
-        "guard.client(timeout=SECONDS, headers=HEADERS, redirects=5)",
+        f"{CORE}/net/secret_requests.py",
+        "max_bytes=max_bytes, headers=headers)",
+        "max_bytes=max_bytes, headers=headers, redirects=5)",
         "tests/services/webhooks/test_webhook_deliveries.py -k redirects",
     ),
     Mutation(

@@ -1,6 +1,5 @@
 """Toolgroups of a stack with a key for credentials: what is stored, shown and used."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -46,15 +45,6 @@ class RecordingToolProvider:
         self.configs.append(toolgroup.config)
         self.endpoints.append(toolgroup.mcp_endpoint)
         return ToolOutcome("done")
-
-
-@pytest.fixture
-def kms(monkeypatch: pytest.MonkeyPatch) -> Iterator[KmsServer]:
-    with KmsServer() as server:
-        monkeypatch.setenv("AWS_ENDPOINT_URL_KMS", server.url)
-        monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test")
-        monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "test")
-        yield server
 
 
 def toolgroups_of(cloud: Cloud, tenant: str, provider: RecordingToolProvider) -> Toolgroups:

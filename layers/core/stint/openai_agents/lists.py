@@ -55,7 +55,7 @@ class TurnLists:
     async def list_turns(self, view: SessionView, window: ListWindow) -> tuple[list[AgentTurnObject], bool]:
         """Return turns of a session, and whether others follow. Messages that wait are queued turns, the newest ones.
 
-        Raises NotFound if `after` is not the id of a turn.
+        `after` need not exist. Raises NotFound if it is not the id of a turn.
         """
         queued = [from_turn(turn, view.agent_id, queued=True) for turn in await self.read_queued(view)]
         queued = queued[::-1] if window.newest_first else queued

@@ -27,7 +27,7 @@ from stint.loop.plan import Plan
 from stint.loop.screening import BoundShield, ToolShields
 from stint.loop.toolbox import Toolbox
 from stint.loop.transcript import Transcript
-from stint.services.turns.tool_responses import repeated_in, shorten
+from stint.services.turns.tool_responses import describe_mismatch, shorten
 from stint.shields.port import Shield, ShieldProvider, Touchpoint
 
 
@@ -113,16 +113,10 @@ def match_approvals(calls: Sequence[ToolCall], approvals: Sequence[ToolApproval]
     Raises:
         InvalidRequest: ids are missing, unknown or repeated, or too many calls are approved. The message names them.
     """
-    wanted, given = {call.call_id: call for call in calls}, Counter(each.call_id for each in approvals)
-    problems = {
-        "missing": [call_id for call_id in wanted if call_id not in given],
-        "unknown": [call_id for call_id in given if call_id not in wanted],
-        "given twice": repeated_in(given),
-    }
-    if any(problems.values()):
-        details = "; ".join(f"{name}: {shorten(ids)}" for name, ids in problems.items() if ids)
+    wanted = {call.call_id: call for call in calls}
+    if problems := describe_mismatch(wanted, Counter(each.call_id for each in approvals)):
         raise InvalidRequest(
-            f"Send exactly one of the approvals for each call that waits for approval, and no others. {details}. "
+            f"Send exactly one of the approvals for each call that waits for approval, and no others. {problems}. "
             f"The turn waits for the approval of: {shorten(list(wanted)) or 'no call'}.",
             code="approvals_mismatch",
             param="approvals",

@@ -54,22 +54,26 @@ def match_responses(calls: list[ToolCall], responses: list[ToolResponse]) -> lis
         InvalidRequest: ids are missing, unknown or repeated. The message names them.
     """
     wanted = [call.call_id for call in calls]
-    known, given = set(wanted), Counter(response.call_id for response in responses)
-    problems = {
-        "missing": [call_id for call_id in wanted if call_id not in given],
-        "unknown": [call_id for call_id in given if call_id not in known],
-        "given twice": repeated_in(given),
-    }
-    if any(problems.values()):
-        details = "; ".join(f"{name}: {shorten(ids)}" for name, ids in problems.items() if ids)
+    if problems := describe_mismatch(wanted, Counter(response.call_id for response in responses)):
         raise InvalidRequest(
-            f"Send exactly one response for each waiting tool call, and no others. {details}. "
+            f"Send exactly one response for each waiting tool call, and no others. {problems}. "
             f"The turn still waits for: {shorten(wanted)}.",
             code="tool_responses_mismatch",
             param="tool_responses",
         )
     by_id = {response.call_id: response for response in responses}
     return [by_id[call.call_id].model_copy(update={"tool_name": call.tool_name}) for call in calls]
+
+
+def describe_mismatch(wanted: Collection[str], answered: Counter[str]) -> str:
+    """Return what differs between the ids of calls that wait and of their answers: nothing if each is answered once."""
+    known = set(wanted)
+    problems = {
+        "missing": [call_id for call_id in wanted if call_id not in answered],
+        "unknown": [call_id for call_id in answered if call_id not in known],
+        "given twice": repeated_in(answered),
+    }
+    return "; ".join(f"{name}: {shorten(ids)}" for name, ids in problems.items() if ids)
 
 
 def check_new_responses(turn_id: str, taken: Collection[str], responses: list[ToolResponse]) -> None:

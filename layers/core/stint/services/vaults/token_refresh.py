@@ -33,13 +33,8 @@ from stint.domain.ids import new_id
 from stint.domain.known_secrets import remember
 from stint.domain.openai.vaults import TokenRefresh
 from stint.net.guard import Guard
-from stint.net.token_requests import (
-    IssuedTokens,
-    TokenEndpointFailed,
-    TokensRefused,
-    basic_login,
-    request_tokens,
-)
+from stint.net.secret_requests import EndpointFailed
+from stint.net.token_requests import IssuedTokens, TokensRefused, basic_login, request_tokens
 from stint.services.vaults.vault_secrets import VaultSecrets
 from stint.store.vaults import ACCESS_TOKEN, CLIENT_SECRET, REFRESH_TOKEN, StoredCredential, VaultStore
 
@@ -118,7 +113,7 @@ class TokenRefresher:
             raise ToolUnauthorized(
                 f"The token endpoint of {name_of(found)} refuses to renew its tokens ({error.code}). {ROTATE}"
             ) from None
-        except TokenEndpointFailed as error:
+        except EndpointFailed as error:
             raise ToolUnavailable(
                 f"The tokens of {name_of(found)} could not be renewed: the token endpoint failed: {error}."
             ) from None

@@ -12,7 +12,7 @@ from functools import partial
 
 from stint.caller import create_once, end_users_of, find_end_user
 from stint.dataclasses import dataclass, replace
-from stint.domain.errors import InvalidRequest, NotFound, UnresolvableURL
+from stint.domain.errors import InvalidRequest, NotFound
 from stint.domain.ids import name_of
 from stint.domain.known_secrets import remember
 from stint.domain.openai.vaults import (
@@ -36,6 +36,7 @@ from stint.domain.openai.vaults import (
 from stint.domain.paging import Page
 from stint.domain.tasks import DeletionTask
 from stint.net.guard import Guard
+from stint.net.secret_requests import check_target
 from stint.services.deletions import Deletions
 from stint.services.vaults.vault_secrets import VaultSecrets
 from stint.store.owners import hash_user
@@ -150,9 +151,9 @@ class Vaults:
         await self.open(vault_id)
         auth, clear = read_auth(request.auth)
         remember(clear.values())
-        await self.check_url(auth.mcp_server_url, "auth.mcp_server_url")
+        await check_target(self.guard, auth.mcp_server_url, "auth.mcp_server_url")
         if isinstance(auth, OAuthAuth) and auth.refresh is not None:
-            await self.check_url(auth.refresh.token_endpoint, "auth.refresh.token_endpoint")
+            await check_target(self.guard, auth.refresh.token_endpoint, "auth.refresh.token_endpoint")
 
         async def find(object_id: str) -> VaultCredential:
             return (await self.store.get_credential(self.tenant, vault_id, name_of("cred", object_id))).credential
@@ -227,16 +228,6 @@ class Vaults:
     async def seal(self, credential: VaultCredential, clear: Clear) -> dict[str, str]:
         """Return encrypted secrets."""
         return {name: await self.secrets.encrypt(credential, name, secret) for name, secret in clear.items()}
-
-    async def check_url(self, url: str, param: str) -> None:
-        """Check a URL. A host that has no address yet is accepted, because each call checks it again."""
-        try:
-            await self.guard.check_secret_target(url)
-        except InvalidRequest as error:
-            if isinstance(error, UnresolvableURL) and url.startswith("https://"):
-                return
-            error.param = param
-            raise
 
 
 def may_see(stored: StoredVault) -> bool:

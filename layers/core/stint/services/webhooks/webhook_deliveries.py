@@ -21,7 +21,8 @@ from stint.dataclasses import dataclass, field
 from stint.domain.errors import Conflict, NotFound, StintError, StoreUnavailable
 from stint.domain.tasks import SendTask, WebhookTask
 from stint.net.guard import Guard
-from stint.net.webhook_requests import EndpointUnreachable, post_webhook
+from stint.net.secret_requests import EndpointFailed
+from stint.net.webhook_requests import post_webhook
 from stint.services.webhooks.signatures import sign, write_body
 from stint.services.webhooks.signing_secrets import SigningSecrets
 from stint.store.webhook_endpoints import FoundEndpoint, WebhookEndpointStore
@@ -112,7 +113,7 @@ class WebhookDeliveries:
         headers = sign(signing, task.event_id, int(now), body)
         try:
             status = await post_webhook(self.guard, endpoint.url, headers, body)
-        except EndpointUnreachable as error:
+        except EndpointFailed as error:
             self.unreachable[endpoint.id] = time.time() + PAUSE_SECONDS, task.event_id
             return None, str(error)
         self.unreachable.pop(endpoint.id, None)

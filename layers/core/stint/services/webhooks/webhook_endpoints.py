@@ -10,7 +10,7 @@ from contextlib import suppress
 
 from stint.caller import find_attempt, next_object_id
 from stint.dataclasses import dataclass
-from stint.domain.errors import InvalidRequest, NotFound, UnresolvableURL
+from stint.domain.errors import InvalidRequest, NotFound
 from stint.domain.ids import name_of, new_name
 from stint.domain.paging import Page
 from stint.domain.webhooks import (
@@ -22,7 +22,8 @@ from stint.domain.webhooks import (
     WebhookEndpointWithSecret,
 )
 from stint.net.guard import Guard
-from stint.net.webhook_requests import EndpointUnreachable, post_webhook
+from stint.net.secret_requests import EndpointFailed, check_target
+from stint.net.webhook_requests import post_webhook
 from stint.services.runs.webhook_events import Data, of_session
 from stint.services.webhooks.signatures import hint_of, new_signing_secret, sign, write_body
 from stint.services.webhooks.signing_secrets import SigningSecrets
@@ -51,7 +52,7 @@ class WebhookEndpoints:
             Conflict: the tenant has MOST_ENDPOINTS already.
         """
         self.secrets.require_key()
-        await self.check_url(request.url)
+        await check_target(self.guard, request.url, "url")
         endpoint_id = name_of("we", next_object_id())
         # The secret is nowhere in clear, so a repetition gets another one.
         if find_attempt().repeated:
@@ -89,7 +90,7 @@ class WebhookEndpoints:
         """Change an endpoint. Raises NotFound, Conflict, or InvalidRequest for a refused URL."""
         found = await self.store.get(self.tenant, endpoint_id)
         if request.url is not None:
-            await self.check_url(request.url)
+            await check_target(self.guard, request.url, "url")
         given = request.model_dump(include={"name", "url", "event_types"}, exclude_none=True)
         changes = given | {"status": request.status, "failing_since": None}
         return await self.replace(found, found.stored.model_copy(update={"resource": changed(found, changes)}))
@@ -121,20 +122,10 @@ class WebhookEndpoints:
         headers = sign(await self.secrets.read(stored), event_id, now, body)
         try:
             status = await post_webhook(self.guard, stored.resource.url, headers, body)
-        except EndpointUnreachable as error:
+        except EndpointFailed as error:
             message = f"The webhook endpoint gave no answer: {error}. Check its URL, and that it is running."
             raise InvalidRequest(message, code="webhook_endpoint_unreachable") from None
         return WebhookEndpointTestResult(webhook_endpoint_id=endpoint_id, event_type=kind, status_code=status)
-
-    async def check_url(self, url: str) -> None:
-        """Check a URL. A host that has no address yet is accepted, because each attempt checks it again."""
-        try:
-            await self.guard.check_secret_target(url)
-        except InvalidRequest as error:
-            if isinstance(error, UnresolvableURL) and url.startswith("https://"):
-                return
-            error.param = "url"
-            raise
 
     async def replace(self, found: FoundEndpoint, stored: StoredWebhookEndpoint) -> WebhookEndpoint:
         await self.store.replace(self.tenant, found, stored)

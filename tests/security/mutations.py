@@ -97,7 +97,7 @@ MUTATIONS = [
         "tests/security/test_forged_callers.py -k gateway",
     ),
     Mutation(
-        "the URL of a webhook is checked at each attempt",
+        "a URL that gets a secret is checked at each request",
         f"{CORE}/net/secret_requests.py",
         "            await guard.check_secret_target(url)\n            async with",
         "            async with",

@@ -80,8 +80,8 @@ CHANGING = frozenset(
 
 It goes on while its tenant is stopped."""
 
-REFUSED = ("/v1/agents/automations", "/v1/agents/environments")
-"""Paths of the Agents API that are refused by name."""
+REFUSED = "/v1/agents/environments"
+"""The path of the Agents API that is refused by name."""
 
 STORING_NOTHING = frozenset(
     {
@@ -109,7 +109,7 @@ STORING_NOTHING = frozenset(
         "/post_training/{method:path}",
         "/reward_scoring/{method:path}",
         "/synthetic_data_generation/{method:path}",
-        *(f"{path}{rest}" for path in REFUSED for rest in ("", "/{rest:path}")),
+        *(f"{REFUSED}{rest}" for rest in ("", "/{rest:path}")),
     }
 )
 """Paths whose POST stores no object. Those that only read say so at their functions."""

@@ -8,8 +8,12 @@ from stint.dataclasses import dataclass
 from stint.lazy import Lazy, lazy
 
 if TYPE_CHECKING:
+    from stint.openai_agents.automation_targets import SessionTargets
+    from stint.openai_agents.automations import AgentAutomations
     from stint.openai_agents.session_reader import SessionReader
     from stint.openai_agents.sessions import AgentSessions
+    from stint.services.automations.automations import Automations
+    from stint.services.automations.targets import Targets
     from stint.services.vaults.vaults import Vaults
 
 
@@ -17,12 +21,14 @@ if TYPE_CHECKING:
 class OpenAIAgentsServices(AgentsServices):
     """The use cases. A stream of a session ends after `stream_seconds`, and takes no input in the last `stream_rest`.
 
-    `stream_rest` is in seconds, too. `get_vaults` loads the vaults when they are first used.
+    `stream_rest` is in seconds, too. `get_vaults` loads the vaults when they are first used, and `make_automations` the
+    automations.
     """
 
     stream_seconds: float
     stream_rest: float
     get_vaults: "Callable[[], Vaults]"
+    make_automations: "Callable[[Targets], Automations]"
 
     reader: "ClassVar[Lazy[OpenAIAgentsServices, SessionReader]]" = lazy(
         "stint.openai_agents.session_reader:SessionReader",
@@ -33,4 +39,11 @@ class OpenAIAgentsServices(AgentsServices):
         lambda self, cls: cls(
             self.reader, self.agents, self.sessions, self.creations, self.toolgroups.tools, self.get_vaults
         ),
+    )
+    targets: "ClassVar[Lazy[OpenAIAgentsServices, SessionTargets]]" = lazy(
+        "stint.openai_agents.automation_targets:SessionTargets", lambda self, cls: cls(self.agent_sessions)
+    )
+    automations: "ClassVar[Lazy[OpenAIAgentsServices, AgentAutomations]]" = lazy(
+        "stint.openai_agents.automations:AgentAutomations",
+        lambda self, cls: cls(self.make_automations(self.targets), self.targets),
     )

@@ -38,7 +38,7 @@ from stint.openai_agents.session_reader import SessionReader
 from stint.openai_agents.sessions import AgentSessions
 from stint.openai_agents.tool_checks import check_tools
 from stint.services.agents.sessions import refuse_agent_of_another
-from stint.services.automations.targets import PendingDelivery
+from stint.services.automations.targets import IsOwn, PendingDelivery
 from stint.services.runs.run_handle import RequestContext
 
 
@@ -122,14 +122,15 @@ class SessionTargets:
             return await self.sessions.create_of_agent(plan.saved_id, session_id, plan.metadata, plan.vault_ids)
         return await self.sessions.create_with_agent(plan.agent, session_id, plan.metadata, plan.vault_ids)
 
-    async def send(self, target: ExistingSessionTarget, context: RequestContext, before: str) -> None:
+    async def send(self, target: ExistingSessionTarget, context: RequestContext, is_own: IsOwn) -> None:
         """Store a message as the port says."""
         session = await self.reader.open_input(target.session_id)
         await session.check(())
         # A repetition may find its own message in line behind that of the run before.
         if context.attempt.repeated and await session.has_message(context):
             return
-        if before and before in await session.list_messages():
+        waiting = await session.list_messages()
+        if waiting and await is_own(waiting):
             raise PendingDelivery
         messages = [UserMessage(content=target.instructions)]
         await session.accept_message(TurnCreateRequest(messages=messages, when_busy="merge"), context)

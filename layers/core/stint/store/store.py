@@ -50,6 +50,8 @@ if TYPE_CHECKING:
     from stint.store.turns import TurnStore
     from stint.store.uploads import UploadStore
     from stint.store.vaults import VaultStore
+    from stint.store.automation_invocations import InvocationStore
+    from stint.store.automations import AutomationStore
     from stint.store.vector_store_contents import DocumentOwners, EntityLinks, VectorDBNames, VectorStoreContents
     from stint.store.vector_store_documents import VectorStoreDocuments
     from stint.store.vector_stores import FileBatchStore, VectorStores
@@ -154,6 +156,13 @@ class Store:
     )
     uploads: "Part[UploadStore]" = lazy(
         "stint.store.uploads:UploadStore", lambda self, cls: cls(self._table, self._transactions, self._blobs)
+    )
+    automations: "Part[AutomationStore]" = lazy(
+        "stint.store.automations:AutomationStore",
+        lambda self, cls: cls(self._table, self._transactions, self._documents),
+    )
+    invocations: "Part[InvocationStore]" = lazy(
+        "stint.store.automation_invocations:InvocationStore", lambda self, cls: cls(self._table, self._documents)
     )
     vaults: "Part[VaultStore]" = lazy(
         "stint.store.vaults:VaultStore", lambda self, cls: cls(self._table, self._transactions)

@@ -47,7 +47,7 @@ from stint.models.port import ChatModel
 from stint.models.routing import Router
 from stint.models.scripted.model import Scripted
 from stint.october_2024.composition import compose_october
-from stint.openai_agents.composition import compose_openai_agents, make_vaults
+from stint.openai_agents.composition import compose_openai_agents, make_automations, make_vaults
 from stint.retrieval.packed.index import PackedIndex
 from stint.retrieval.port import VectorIndex
 from stint.services.access.api_keys import ApiKeys
@@ -176,7 +176,11 @@ class AppFixture:
         runs = RunAdministration(self.store.running_runs, administration)
         own = {"worker": worker, "keys": administration, "stops": stops, "runs": runs}
         own |= vars_of(compose_october(tenant, adapters, services, parts))
-        own |= vars_of(compose_openai_agents(services, settings, make_vaults(tenant, adapters, store, deletions)))
+        made = (
+            make_vaults(tenant, adapters, store, deletions),
+            partial(make_automations, tenant, adapters, store, deletions),
+        )
+        own |= vars_of(compose_openai_agents(services, settings, *made))
         return vars_of(services) | vars_of(responses) | vars_of(knowledge) | own
 
     def get_index(self) -> VectorIndex:

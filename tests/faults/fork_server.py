@@ -49,7 +49,7 @@ from stint.http import streaming  # noqa: E402
 from stint.http.app import create_app, list_routers  # noqa: E402
 from stint.october_2024.composition import OctoberComposition  # noqa: E402
 from stint.october_2024.routes.parts import list_october_parts  # noqa: E402
-from stint.openai_agents.composition import compose_openai_agents, vaults_of  # noqa: E402
+from stint.openai_agents.composition import automations_of, compose_openai_agents, vaults_of  # noqa: E402
 from stint.services.background import cancellation as response_cancellation  # noqa: E402
 from stint.services.runs import polling_pauses  # noqa: E402
 from stint.services.turns import cancellation as turn_cancellation  # noqa: E402
@@ -84,8 +84,9 @@ class AnyServices:
             services = make(self._tenant)
             if hasattr(services, name):
                 return getattr(services, name)
-        services, get_vaults = composition.make_services(self._tenant), vaults_of(composition, self._tenant)
-        agents_api = compose_openai_agents(services, composition.settings, get_vaults)
+        place = composition, self._tenant
+        services, own = composition.make_services(self._tenant), (vaults_of(*place), automations_of(*place))
+        agents_api = compose_openai_agents(services, composition.settings, *own)
         operator = OPERATOR.make_services(self._tenant)
         return getattr(agents_api if hasattr(agents_api, name) else operator, name)
 

@@ -37,6 +37,8 @@ RUNNING = {
     "/v1/agents/{agent_id}/session/{session_id}/turn/{turn_id}/resume": "resume",
     "/v1/agents/sessions": "create-agent-session",
     "/v1/agents/sessions/{session_id}/events": "post-session-message",
+    "/v1/agents/automations": "create-automation",
+    "/v1/agents/automations/{automation_id}/invocations": "create-invocation",
     "/v1/responses": "create-response",
     "/v1/chat/completions": "create-chat",
     "/v1/vector_stores": "create-vector-store",
@@ -64,6 +66,9 @@ SAME_AS = {
 CHANGING = frozenset(
     {
         "/v1/agents/{agent_id}",
+        "/v1/agents/automations/{automation_id}",
+        "/v1/agents/automations/{automation_id}/pause",
+        "/v1/agents/automations/{automation_id}/resume",
         "/v1/agents/sessions/{session_id}",
         "/v1/conversations/{conversation_id}",
         "/v1/chat/completions/{completion_id}",

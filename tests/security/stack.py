@@ -23,7 +23,7 @@ from stint.domain.principals import SCOPES
 from stint.domain.tasks import AnyTask, IngestionTask, ResponseTask, ResumeTask, WaitingTask, WebhookTask
 from stint.http.app import create_app
 from stint.october_2024.composition import compose_october
-from stint.openai_agents.composition import compose_openai_agents, vaults_of
+from stint.openai_agents.composition import automations_of, compose_openai_agents, vaults_of
 from stint.services.access.api_keys import ApiKeys
 from stint.settings import Settings, read_settings
 from stint.store.api_keys import ApiKeyStore
@@ -99,7 +99,7 @@ class Stack:
         services = (
             agents,
             compose_october(tenant, parts.adapters, agents, parts.knowledge_parts),
-            compose_openai_agents(agents, self.settings, vaults_of(parts, tenant)),
+            compose_openai_agents(agents, self.settings, vaults_of(parts, tenant), automations_of(parts, tenant)),
             parts.make_openai_services(tenant),
             parts.make_knowledge_services(tenant),
             self.operator.make_services(tenant),

@@ -24,7 +24,7 @@ from stint.domain.principals import SCOPES, Principal
 from stint.domain.tasks import AnyTask, IngestionTask, ResponseTask, ResumeTask, WaitingTask, WebhookTask
 from stint.http.app import create_app
 from stint.october_2024.composition import compose_october
-from stint.openai_agents.composition import compose_openai_agents, vaults_of
+from stint.openai_agents.composition import automations_of, compose_openai_agents, vaults_of
 from stint.settings import Settings, read_settings
 
 TENANT_HEADER = "x-test-tenant"
@@ -142,7 +142,8 @@ class WarmProcess:
         knowledge = vars_of(parts.make_knowledge_services(tenant))
         october = vars_of(compose_october(tenant, parts.adapters, services, parts.knowledge_parts))
         admin = self.operator.make_services(tenant)
-        agents_api = vars_of(compose_openai_agents(services, self.settings, vaults_of(parts, tenant)))
+        made = vaults_of(parts, tenant), automations_of(parts, tenant)
+        agents_api = vars_of(compose_openai_agents(services, self.settings, *made))
         own = {"keys": admin.keys, "stops": admin.stops, "runs": admin.runs}
         return SimpleNamespace(**(agents | openai | knowledge | october | agents_api | own))
 

@@ -1,7 +1,7 @@
 """The use cases of one tenant that the routes of OpenAI's Agents API call."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 from stint.apis.agents import AgentsServices
 from stint.dataclasses import dataclass
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from stint.services.automations.targets import Targets
     from stint.services.vaults.vaults import Vaults
 
+MakeAutomations: TypeAlias = "Callable[[Targets], Automations]"
+
 
 @dataclass(frozen=True)
 class OpenAIAgentsServices(AgentsServices):
@@ -28,7 +30,7 @@ class OpenAIAgentsServices(AgentsServices):
     stream_seconds: float
     stream_rest: float
     get_vaults: "Callable[[], Vaults]"
-    make_automations: "Callable[[Targets], Automations]"
+    make_automations: MakeAutomations
 
     reader: "ClassVar[Lazy[OpenAIAgentsServices, SessionReader]]" = lazy(
         "stint.openai_agents.session_reader:SessionReader",
@@ -40,10 +42,10 @@ class OpenAIAgentsServices(AgentsServices):
             self.reader, self.agents, self.sessions, self.creations, self.toolgroups.tools, self.get_vaults
         ),
     )
-    targets: "ClassVar[Lazy[OpenAIAgentsServices, SessionTargets]]" = lazy(
+    automation_targets: "ClassVar[Lazy[OpenAIAgentsServices, SessionTargets]]" = lazy(
         "stint.openai_agents.automation_targets:SessionTargets", lambda self, cls: cls(self.agent_sessions)
     )
     automations: "ClassVar[Lazy[OpenAIAgentsServices, AgentAutomations]]" = lazy(
         "stint.openai_agents.automations:AgentAutomations",
-        lambda self, cls: cls(self.make_automations(self.targets), self.targets),
+        lambda self, cls: cls(self.make_automations(self.automation_targets), self.automation_targets),
     )

@@ -20,10 +20,18 @@ from stint.bootstrap.openai import OpenAIComposition
 from stint.bootstrap.operator import OperatorComposition
 from stint.domain.api_keys import ApiKeyWithSecret, CreateApiKeyRequest
 from stint.domain.principals import SCOPES
-from stint.domain.tasks import AnyTask, IngestionTask, ResponseTask, ResumeTask, WaitingTask, WebhookTask
+from stint.domain.tasks import (
+    AnyTask,
+    AutomationTask,
+    IngestionTask,
+    ResponseTask,
+    ResumeTask,
+    WaitingTask,
+    WebhookTask,
+)
 from stint.http.app import create_app
 from stint.october_2024.composition import compose_october
-from stint.openai_agents.composition import automations_of, compose_openai_agents, vaults_of
+from stint.openai_agents.composition import automations_of, compose_openai_agents, make_automation_runs, vaults_of
 from stint.services.access.api_keys import ApiKeys
 from stint.settings import Settings, read_settings
 from stint.store.api_keys import ApiKeyStore
@@ -58,6 +66,8 @@ class InlineQueue:
             await self.composition.make_waiting_runs(task.tenant).handle(task, deadline)
         elif isinstance(task, WebhookTask):
             await self.composition.make_webhook_deliveries(task.tenant).handle(task)
+        elif isinstance(task, AutomationTask):
+            await make_automation_runs(self.composition, task.tenant).handle(task, deadline)
         else:
             await self.composition.deletions.continue_deletion(task, TASK_SECONDS)
 

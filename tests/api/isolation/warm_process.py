@@ -21,10 +21,18 @@ from stint.bootstrap.openai import OpenAIComposition
 from stint.bootstrap.operator import OperatorComposition
 from stint.caller import set_principal, set_tenant
 from stint.domain.principals import SCOPES, Principal
-from stint.domain.tasks import AnyTask, IngestionTask, ResponseTask, ResumeTask, WaitingTask, WebhookTask
+from stint.domain.tasks import (
+    AnyTask,
+    AutomationTask,
+    IngestionTask,
+    ResponseTask,
+    ResumeTask,
+    WaitingTask,
+    WebhookTask,
+)
 from stint.http.app import create_app
 from stint.october_2024.composition import compose_october
-from stint.openai_agents.composition import automations_of, compose_openai_agents, vaults_of
+from stint.openai_agents.composition import automations_of, compose_openai_agents, make_automation_runs, vaults_of
 from stint.settings import Settings, read_settings
 
 TENANT_HEADER = "x-test-tenant"
@@ -99,6 +107,8 @@ async def run_task(composition: OpenAIComposition, task: AnyTask) -> None:
         await composition.make_waiting_runs(task.tenant).handle(task, deadline)
     elif isinstance(task, WebhookTask):
         await composition.make_webhook_deliveries(task.tenant).handle(task)
+    elif isinstance(task, AutomationTask):
+        await make_automation_runs(composition, task.tenant).handle(task, deadline)
     else:
         await composition.deletions.continue_deletion(task, TASK_SECONDS)
 

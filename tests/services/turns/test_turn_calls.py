@@ -13,13 +13,13 @@ from stint.http.routes import turns
 from stint.models.scripted.model import Scripted
 from stint.settings import Settings
 
-MOST_CALLS = 3_220
-"""Of Python's functions. Python 3.11 makes 3,170 or more: some depend on how the answers of DynamoDB arrive."""
+MOST_CALLS = 3_170
+"""Of Python's functions. Python 3.11 makes 3,100 to 3,160: some depend on how the answers of DynamoDB arrive."""
 MOST_BYTES = 400_000
 """Allocated at a time. Python 3.11 allocates 375,000 to 380,000: asyncio reads into 262,000 of them."""
 MOST_KEPT = 50_000
 """Bytes that a turn leaves: the history of its session in place of the older one, and what caches have. Now 41,000."""
-TURNS = 5
+SESSIONS, TURNS = 5, 5
 
 
 class StreamedTurns:
@@ -68,16 +68,16 @@ class StreamedTurns:
 
 
 async def test_a_streamed_turn_takes_few_calls(make_turn_fixture: MakeTurnFixture) -> None:
-    session = StreamedTurns(await make_turn_fixture(Scripted(word_delay=0, names=("m",))).open())
-    await session.run()
     counts: list[int] = []
 
-    for _ in range(TURNS):
+    for _ in range(SESSIONS):  # a turn of its own each: later turns of a session read a longer history
+        session = StreamedTurns(await make_turn_fixture(Scripted(word_delay=0, names=("m",))).open())
+        await session.run()
         with CallCount() as count:
             await session.run()
         counts.append(count.calls)
 
-    assert min(counts) <= MOST_CALLS
+    assert min(counts) <= MOST_CALLS, counts
 
 
 async def test_a_streamed_turn_allocates_few_bytes(make_turn_fixture: MakeTurnFixture) -> None:

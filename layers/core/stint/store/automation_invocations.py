@@ -213,4 +213,3 @@ def show(automation_id: str, item: Item, source: InvocationSource) -> Automation
         skip_reason="pending_delivery" if outcome and outcome.status == "skipped" else None,
         error=outcome.error if outcome else None,
     )
-

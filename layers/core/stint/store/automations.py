@@ -155,9 +155,7 @@ class AutomationStore:
                 await self._transactions.write([mark, change_count(tenant, count, -1)])
                 return
 
-    async def delete(
-        self, tenant: str, automation_id: str, deadline: float, delete_schedule: DeleteSchedule
-    ) -> bool:
+    async def delete(self, tenant: str, automation_id: str, deadline: float, delete_schedule: DeleteSchedule) -> bool:
         """Delete a marked automation: its schedule, its invocations, its record. Return whether nothing is left.
 
         It may be repeated. `deadline` is on the monotonic clock. Raises NotMarkedDeleted, StoreUnavailable.
@@ -183,9 +181,7 @@ class AutomationStore:
 
     async def _read(self, items: list[Item]) -> list[FoundAutomation]:
         return [
-            FoundAutomation(
-                StoredAutomation.model_validate_json(raw), int(item["revision"]), item.get("end_users", "")
-            )
+            FoundAutomation(StoredAutomation.model_validate_json(raw), int(item["revision"]), item.get("end_users", ""))
             for raw, item in zip(await self._documents.read(items), items, strict=True)
         ]
 

@@ -140,7 +140,9 @@ class StoredAutomation(Schema):
     key_id: str = ""
     end_user: Omitted[str] = None
 
-    def changed(self, *, schedule: str | None = None, key_id: str | None = None, **fields: object) -> "StoredAutomation":
+    def changed(
+        self, *, schedule: str | None = None, key_id: str | None = None, **fields: object
+    ) -> "StoredAutomation":
         """Return the record with other fields of its automation."""
         return StoredAutomation(
             resource=self.resource.model_copy(update=fields),

@@ -16,7 +16,7 @@ Records expire after KEPT_SECONDS. Their order is that of their times.
 
 import secrets
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 from stint.dataclasses import dataclass
@@ -154,7 +154,7 @@ class InvocationStore:
             raise NotFound("Invocation", invocation_id)
         return (await self._read(automation_id, [item]))[0]
 
-    async def find_delivered(self, tenant: str, automation_id: str, invocation_ids: list[str]) -> set[str]:
+    async def find_known(self, tenant: str, automation_id: str, invocation_ids: list[str]) -> set[str]:
         """Return those of some ids that are invocations of an automation, in one call."""
         wanted = [keys.automation_invocation(tenant, automation_id, each) for each in invocation_ids]
         return {key.sk for key in await self._table.get_many(wanted, "sk")}
@@ -166,7 +166,8 @@ class InvocationStore:
         if after is not None:
             await self.get(tenant, automation_id, after)
         pk = keys.automation_invocations(tenant, automation_id)
-        found, sizes = [], list[int]()
+        found: Sequence[Item] = []
+        sizes: Sequence[int] = []
         async for item in self._table.query(pk, after=after, newest_first=newest_first, page=SMALL_PAGE):
             if is_live(item):
                 found.append(item)
@@ -174,13 +175,13 @@ class InvocationStore:
             if len(found) > limit or fitting(sizes) < len(sizes):
                 break
         shown = min(limit, fitting(sizes))
-        return Page(await self._read(automation_id, found[:shown]), len(found) > shown)
+        return Page([*await self._read(automation_id, found[:shown])], len(found) > shown)
 
-    async def delete(self, tenant: str, place: tuple[str, str]) -> None:
+    async def delete(self, tenant: str, automation_id: str, record: InvocationRecord) -> None:
         """Delete an invocation of an automation that was deleted."""
-        await self._table.delete(keys.automation_invocation(tenant, *place))
+        await self._table.delete(keys.automation_invocation(tenant, automation_id, record.lease.key.sk))
 
-    async def _read(self, automation_id: str, items: "list[Item]") -> "list[AutomationInvocation]":
+    async def _read(self, automation_id: str, items: Sequence[Item]) -> Sequence[AutomationInvocation]:
         return [
             show(automation_id, item, InvocationSource.model_validate_json(raw))
             for raw, item in zip(await self._documents.read(items), items, strict=True)

@@ -12,7 +12,7 @@ docs/decisions.md, entry 151, has the reasons.
 """
 
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import suppress
 
 from stint.dataclasses import dataclass
@@ -179,7 +179,7 @@ class AutomationStore:
         item = keys.automation(tenant, stored.resource.id)._asdict() | {"revision": revision} | owned
         return await self._documents.pack(item, stored, NO_BLOBS)
 
-    async def _read(self, items: list[Item]) -> list[FoundAutomation]:
+    async def _read(self, items: Sequence[Item]) -> Sequence[FoundAutomation]:
         return [
             FoundAutomation(StoredAutomation.model_validate_json(raw), int(item["revision"]), item.get("end_users", ""))
             for raw, item in zip(await self._documents.read(items), items, strict=True)

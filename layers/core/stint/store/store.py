@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from stint.aws.dynamodb import DynamoDBClient
     from stint.store.agents import AgentStore
     from stint.store.attempts import CreationAttempts, ResponseAttempts, RetryClaims
+    from stint.store.automation_invocations import InvocationStore
+    from stint.store.automations import AutomationStore
     from stint.store.background import BackgroundStore
     from stint.store.budgets import BudgetStore, UsageStore
     from stint.store.call_results import CallResultStore
@@ -50,8 +52,6 @@ if TYPE_CHECKING:
     from stint.store.turns import TurnStore
     from stint.store.uploads import UploadStore
     from stint.store.vaults import VaultStore
-    from stint.store.automation_invocations import InvocationStore
-    from stint.store.automations import AutomationStore
     from stint.store.vector_store_contents import DocumentOwners, EntityLinks, VectorDBNames, VectorStoreContents
     from stint.store.vector_store_documents import VectorStoreDocuments
     from stint.store.vector_stores import FileBatchStore, VectorStores

@@ -10,6 +10,7 @@ from tests.services.session_process import message
 from stint.dataclasses import replace
 from stint.domain.api_keys import ApiKeyWithSecret
 from stint.domain.errors import Conflict, Forbidden, InvalidRequest, NotFound, StoreUnavailable
+from stint.domain.llama_stack.agents import AgentConfig
 from stint.domain.openai.automations import AutomationChanges
 from stint.domain.stops import WHOLE_TENANT, stop_name
 
@@ -105,9 +106,7 @@ async def test_a_deleted_target_pauses_the_automation(
             automation = await process.create(target=existing(process.sessions.session_id))
             await services.agent_sessions.delete(process.sessions.session_id)
         else:
-            agent_id = await process.sessions.fixture.turns.agents.create(
-                (await process.sessions.open()) and await services.agents.config(process.sessions.agent_id)
-            )
+            agent_id = await services.agents.create(AgentConfig(model="test/m", instructions=""))
             automation = await process.create(target=await process.target(agent=None, agent_id=agent_id))
             await services.agents.delete(agent_id)
     await process.run_at()

@@ -197,12 +197,15 @@ async def store_webhook_endpoint(store: Store, key: str, environment: Mapping[st
 
 
 class Outbox:
-    """A queue and an event bus that deliver nothing."""
+    """A queue, an event bus and schedules that deliver nothing."""
 
     async def send(self, task: Any) -> None:
         pass
 
     async def put(self, source: str, detail_type: str, detail: Any) -> None:
+        pass
+
+    async def delete(self, schedule: str) -> None:
         pass
 
 
@@ -217,7 +220,7 @@ class Samples:
             own_functions=environment.get("STINT_OWN_FUNCTIONS", ""),
         )
         outbox, adapters = Outbox(), Adapters(settings, make_index=lambda: index)
-        kinds = delete_agent_objects(store, outbox.send) | delete_knowledge_objects(store, lambda: index)
+        kinds = delete_agent_objects(store, outbox.send, outbox.delete) | delete_knowledge_objects(store, lambda: index)
         deletions = Deletions(kinds, outbox.send)
         self.agents = compose(TENANT, adapters, store, deletions)
         self.openai = compose_responses(TENANT, adapters, store, self.agents, queue=outbox, links=LinkCache())

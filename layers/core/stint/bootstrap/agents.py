@@ -92,6 +92,7 @@ class AgentsComposition(Composition):
 
     def deletion_kinds(self) -> dict[ObjectKind, DeleteObject]:
         """Return the functions that delete the objects of this composition, by their kind."""
+
         async def delete_schedule(name: str) -> None:
             await self.adapters.schedules.delete(name)
 

@@ -16,6 +16,8 @@ from stint.settings import Settings
 from stint.store.store import Store
 
 if TYPE_CHECKING:
+    from stint.services.automations.automations import Automations
+    from stint.services.automations.targets import Targets
     from stint.services.vaults.vaults import Vaults
 
 

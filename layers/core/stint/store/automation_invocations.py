@@ -157,7 +157,7 @@ class InvocationStore:
     async def find_known(self, tenant: str, automation_id: str, invocation_ids: list[str]) -> set[str]:
         """Return those of some ids that are invocations of an automation, in one call."""
         wanted = [keys.automation_invocation(tenant, automation_id, each) for each in invocation_ids]
-        return {key.sk for key in await self._table.get_many(wanted, "sk")}
+        return {key.sk for key in await self._table.get_many(wanted, "expires_at")}
 
     async def list(
         self, tenant: str, automation_id: str, *, after: str | None, limit: int, newest_first: bool

@@ -16,6 +16,7 @@ from stint.settings import Settings
 if TYPE_CHECKING:
     from stint.aws.credentials import CredentialsSource
     from stint.bootstrap.model_servers import ModelServer
+    from stint.domain.schedules import Schedules
     from stint.net.guard import Guard
     from stint.providers.kms import KmsCipher
     from stint.retrieval.embedder_router import EmbedderRouter
@@ -109,6 +110,13 @@ class Adapters:
         from stint.providers.kms import KmsCipher  # noqa: PLC0415
 
         return KmsCipher(self.settings.credentials_key_arn)
+
+    @cached_property
+    def schedules(self) -> "Schedules":
+        """Return the schedules of automations. Without a group, they refuse to create one by name."""
+        from stint.bootstrap.schedules import make_schedules  # noqa: PLC0415
+
+        return make_schedules(self.settings)
 
     @cached_property
     def trace_sender(self) -> "TraceSender | None":

@@ -155,6 +155,7 @@ GRANTS = {
         QUEUE: {"sqs:SendMessage"},
         INDEXES: SEARCH | FORGET | CHANGE,
         **MODELS_AND_TOOLS,
+        "CredentialsKeyArn": {"kms:Encrypt", "kms:Decrypt"},  # it renews the tokens of vaults
         **TRACES,
     },
     "OpenAIAgentsRole": {
@@ -384,6 +385,21 @@ def test_only_the_rules_of_the_stack_keep_undelivered_events(
 def test_only_the_worker_reads_the_queue_and_no_other_queue(statements: list[Statement]) -> None:
     for action in POLLING:
         assert allowed(statements, action) == {("WorkerRole", QUEUE)}
+
+
+def test_functions_that_run_turns_may_encrypt_renewed_tokens(statements: list[Statement]) -> None:
+    encrypting = {role for role, _ in allowed(statements, "kms:Encrypt")}
+
+    # The session of a turn may have vaults, whichever API the turn is of.
+    assert encrypting >= {"TurnsRole", "OctoberRole", "OpenAIAgentsRole", "WorkerRole"}
+    assert {role for role, _ in allowed(statements, "kms:Decrypt")} >= encrypting - {"AgentsRole"}
+
+
+def test_the_key_of_credentials_is_used_for_a_tenant_and_an_object_only(statements: list[Statement]) -> None:
+    uses = {each for each in statements if each.resource == "CredentialsKeyArn"}
+
+    named = {f"kms:EncryptionContext:{name}": "false" for name in ("tenant", "identifier")}
+    assert {(each.effect, each.condition) for each in uses} == {("Allow", short({"Null": named}))}
 
 
 def test_functions_may_read_the_objects_that_parameters_name_and_write_none(

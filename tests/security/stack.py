@@ -13,6 +13,8 @@ import httpx
 from functions.authorizer import app as authorizer
 from infra.local.engine import Engine
 from tests.api.app_fixture import Served, vars_of
+from tests.api.automation_runs import run_automation
+from tests.api.fakes import FakeSchedules
 from tests.route_rules import SERVED
 from tests.security.gateway import Gateway, read_system
 
@@ -20,7 +22,15 @@ from stint.bootstrap.openai import OpenAIComposition
 from stint.bootstrap.operator import OperatorComposition
 from stint.domain.api_keys import ApiKeyWithSecret, CreateApiKeyRequest
 from stint.domain.principals import SCOPES
-from stint.domain.tasks import AnyTask, IngestionTask, ResponseTask, ResumeTask, WaitingTask, WebhookTask
+from stint.domain.tasks import (
+    AnyTask,
+    AutomationTask,
+    IngestionTask,
+    ResponseTask,
+    ResumeTask,
+    WaitingTask,
+    WebhookTask,
+)
 from stint.http.app import create_app
 from stint.october_2024.composition import compose_october
 from stint.openai_agents.composition import automations_of, compose_openai_agents, vaults_of
@@ -58,6 +68,8 @@ class InlineQueue:
             await self.composition.make_waiting_runs(task.tenant).handle(task, deadline)
         elif isinstance(task, WebhookTask):
             await self.composition.make_webhook_deliveries(task.tenant).handle(task)
+        elif isinstance(task, AutomationTask):
+            await run_automation(self.composition, task, deadline)
         else:
             await self.composition.deletions.continue_deletion(task, TASK_SECONDS)
 
@@ -79,6 +91,7 @@ class Stack:
         self.settings: Settings = read_settings({**os.environ, **variables})
         self.composition = OpenAIComposition(lambda: self.settings)
         vars(self.composition)["queue"] = InlineQueue(self.composition)
+        vars(self.composition.adapters)["schedules"] = FakeSchedules()
         self.operator = OperatorComposition(lambda: self.settings)
         self.access = ThreadPoolExecutor(1)
         self.system = read_system()

@@ -14,6 +14,8 @@ from infra.local.system import Invoke, System
 from infra.local.translation import translate
 from starlette.types import ASGIApp, Receive, Scope, Send
 from tests.api.app_fixture import Served, vars_of
+from tests.api.automation_runs import run_automation
+from tests.api.fakes import FakeSchedules
 from tests.route_rules import SERVED
 from tests.system.data_outputs import OUTPUTS
 
@@ -21,7 +23,15 @@ from stint.bootstrap.openai import OpenAIComposition
 from stint.bootstrap.operator import OperatorComposition
 from stint.caller import set_principal, set_tenant
 from stint.domain.principals import SCOPES, Principal
-from stint.domain.tasks import AnyTask, IngestionTask, ResponseTask, ResumeTask, WaitingTask, WebhookTask
+from stint.domain.tasks import (
+    AnyTask,
+    AutomationTask,
+    IngestionTask,
+    ResponseTask,
+    ResumeTask,
+    WaitingTask,
+    WebhookTask,
+)
 from stint.http.app import create_app
 from stint.october_2024.composition import compose_october
 from stint.openai_agents.composition import automations_of, compose_openai_agents, vaults_of
@@ -99,6 +109,8 @@ async def run_task(composition: OpenAIComposition, task: AnyTask) -> None:
         await composition.make_waiting_runs(task.tenant).handle(task, deadline)
     elif isinstance(task, WebhookTask):
         await composition.make_webhook_deliveries(task.tenant).handle(task)
+    elif isinstance(task, AutomationTask):
+        await run_automation(composition, task, deadline)
     else:
         await composition.deletions.continue_deletion(task, TASK_SECONDS)
 
@@ -124,6 +136,7 @@ class WarmProcess:
         self.operator = OperatorComposition(lambda: self.settings)
         self.queue = WorkerQueue(self.composition)
         vars(self.composition)["queue"] = self.queue
+        vars(self.composition.adapters)["schedules"] = FakeSchedules()
         app = create_app(
             "all",
             *SERVED,

@@ -224,16 +224,11 @@ def send_webhook(task: WebhookTask, _: Observation) -> int:
 
 def run_automation(record: SQSRecord, task: AutomationTask, seconds: float, _: Observation) -> int:
     """Run an automation: deliver its input to a session."""
-    from stint.bootstrap.automations import compose_automation_runs  # noqa: PLC0415 - few stacks have automations
-    from stint.openai_agents.composition import targets_of  # noqa: PLC0415 - as above
+    from stint.openai_agents.composition import make_automation_runs  # noqa: PLC0415 - few stacks have automations
 
     async def run() -> int:
         deadline = asyncio.get_running_loop().time() + seconds
-        get_targets = partial(targets_of, composition, task.tenant)
-        runs = compose_automation_runs(
-            task.tenant, composition.adapters, composition.store, composition.queue.send, get_targets
-        )
-        await runs.handle(task, deadline, last=is_last(record))
+        await make_automation_runs(composition, task.tenant).handle(task, deadline, last=is_last(record))
         return 200
 
     return run_async(run())

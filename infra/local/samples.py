@@ -2,10 +2,10 @@
 
 They are an agent with a client tool, a session, a complete turn and one that waits; a toolgroup, a shield and a model;
 a conversation with a message; a stored chat completion; a response, and two in the background: one that waits for the
-worker, and one that has ended; an automation with an invocation; a file, an upload with a part, a vector store with an object in its inbox, and a vector
-db with a document and a chunk; an API key; a webhook endpoint, if there is a key for its secret; a stop. An agent, a
-response, a conversation, a file, a vector store, and a chat completion with its body in the bucket, are marked as
-deleted.
+worker, and one that has ended; an automation with an invocation; a file, an upload with a part, a vector store with an
+object in its inbox, and a vector db with a document and a chunk; an API key; a webhook endpoint, if there is a key for
+its secret; a stop. An agent, a response, a conversation, a file, a vector store, and a chat completion with its body in
+the bucket, are marked as deleted.
 """
 
 import contextlib

@@ -13,7 +13,6 @@ import httpx
 from functions.authorizer import app as authorizer
 from infra.local.engine import Engine
 from tests.api.app_fixture import Served, vars_of
-from tests.api.automation_runs import run_automation
 from tests.api.fakes import FakeSchedules
 from tests.route_rules import SERVED
 from tests.security.gateway import Gateway, read_system
@@ -33,7 +32,7 @@ from stint.domain.tasks import (
 )
 from stint.http.app import create_app
 from stint.october_2024.composition import compose_october
-from stint.openai_agents.composition import automations_of, compose_openai_agents, vaults_of
+from stint.openai_agents.composition import automations_of, compose_openai_agents, make_automation_runs, vaults_of
 from stint.services.access.api_keys import ApiKeys
 from stint.settings import Settings, read_settings
 from stint.store.api_keys import ApiKeyStore
@@ -69,7 +68,7 @@ class InlineQueue:
         elif isinstance(task, WebhookTask):
             await self.composition.make_webhook_deliveries(task.tenant).handle(task)
         elif isinstance(task, AutomationTask):
-            await run_automation(self.composition, task, deadline)
+            await make_automation_runs(self.composition, task.tenant).handle(task, deadline)
         else:
             await self.composition.deletions.continue_deletion(task, TASK_SECONDS)
 

@@ -14,7 +14,6 @@ from infra.local.system import Invoke, System
 from infra.local.translation import translate
 from starlette.types import ASGIApp, Receive, Scope, Send
 from tests.api.app_fixture import Served, vars_of
-from tests.api.automation_runs import run_automation
 from tests.api.fakes import FakeSchedules
 from tests.route_rules import SERVED
 from tests.system.data_outputs import OUTPUTS
@@ -34,7 +33,7 @@ from stint.domain.tasks import (
 )
 from stint.http.app import create_app
 from stint.october_2024.composition import compose_october
-from stint.openai_agents.composition import automations_of, compose_openai_agents, vaults_of
+from stint.openai_agents.composition import automations_of, compose_openai_agents, make_automation_runs, vaults_of
 from stint.settings import Settings, read_settings
 
 TENANT_HEADER = "x-test-tenant"
@@ -110,7 +109,7 @@ async def run_task(composition: OpenAIComposition, task: AnyTask) -> None:
     elif isinstance(task, WebhookTask):
         await composition.make_webhook_deliveries(task.tenant).handle(task)
     elif isinstance(task, AutomationTask):
-        await run_automation(composition, task, deadline)
+        await make_automation_runs(composition, task.tenant).handle(task, deadline)
     else:
         await composition.deletions.continue_deletion(task, TASK_SECONDS)
 

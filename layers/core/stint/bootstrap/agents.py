@@ -16,6 +16,7 @@ from stint.bootstrap.adapters import Adapters
 from stint.bootstrap.defaults import defer_cache_keys, make_registry
 from stint.bootstrap.restore import Composition, per_tenant
 from stint.documents.document_reader import DocumentReader
+from stint.domain.errors import StoreUnavailable
 from stint.domain.ids import TENANT
 from stint.domain.llama_stack.registry import Provider
 from stint.domain.prices import parse_prices
@@ -113,8 +114,13 @@ class AgentsComposition(Composition):
         return compose(tenant, self.adapters, self.store, self.deletions, transcripts=self.transcripts)
 
 
+async def refuse_schedules(name: str) -> None:
+    """Refuse to delete a schedule, in compositions without schedules. Raises StoreUnavailable."""
+    raise StoreUnavailable(f"This function cannot delete the schedule {name}. The worker will.")
+
+
 def delete_agent_objects(
-    store: Store, send: SendTask, delete_schedule: Callable[[str], Awaitable[None]]
+    store: Store, send: SendTask, delete_schedule: Callable[[str], Awaitable[None]] = refuse_schedules
 ) -> dict[ObjectKind, DeleteObject]:
     """Return the functions that delete agents, sessions, vaults and automations.
 

@@ -1,7 +1,8 @@
 """Invocations of automations. One process at a time has an invocation's lease, and delivers it.
 
 The id of what the delivery creates is in the record before the delivery begins. So a process that takes over knows the
-id under which the session or the message may exist, and looks there first, as for a request with an idempotency key.
+id under which the session or the message may exist, and looks there first, as for a request with an idempotency key. It
+is a new id: one that followed from the time of a schedule would sort before what the session has got since.
 
     invocation    record                     acquire
     of a time     none                       one write, with the lease; the caller's `object_id` counts
@@ -16,7 +17,7 @@ Records expire after KEPT_SECONDS. Their order is that of their times.
 
 import secrets
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from contextlib import suppress
 
 from stint.dataclasses import dataclass
@@ -29,12 +30,15 @@ from stint.store.failures import ConditionFailed
 from stint.store.items import Item
 from stint.store.lease import Attempt, Lease, Leases
 from stint.store.records import is_live
-from stint.store.table import SMALL_PAGE, Table
+from stint.store.table import SMALL_PAGE, Table, take
 
 KEPT_SECONDS = 30 * 86_400
 """Seconds for which an invocation is known."""
 
 RUNNING = "invocation_running"
+
+MOST_EXAMINED = 25
+"""Invocations in which the last message is looked for, the newest first."""
 
 NO_BLOBS = ""
 """The prefix of objects in S3, which no invocation needs: an automation is small."""
@@ -154,10 +158,19 @@ class InvocationStore:
             raise NotFound("Invocation", invocation_id)
         return (await self._read(automation_id, [item]))[0]
 
-    async def find_known(self, tenant: str, automation_id: str, invocation_ids: list[str]) -> set[str]:
-        """Return those of some ids that are invocations of an automation, in one call."""
-        wanted = [keys.automation_invocation(tenant, automation_id, each) for each in invocation_ids]
-        return {key.sk for key in await self._table.get_many(wanted, "expires_at")}
+    async def find_sent(self, tenant: str, automation_id: str, message_ids: Set[str]) -> str | None:
+        """Return the last message that an automation has sent, if it is one of some ids; otherwise None.
+
+        Skipped invocations name the message that they found in line, so that the newest ones tell.
+        """
+        pk = keys.automation_invocations(tenant, automation_id)
+        newest = self._table.query(pk, newest_first=True, attributes="object_id, outcome", page=MOST_EXAMINED)
+        for item in await take(newest, MOST_EXAMINED):
+            outcome = outcome_of(item)
+            sent = outcome.pending_id if outcome and outcome.status == "skipped" else item["object_id"]
+            if sent in message_ids:
+                return str(sent)
+        return None
 
     async def list(
         self, tenant: str, automation_id: str, *, after: str | None, limit: int, newest_first: bool
@@ -166,8 +179,7 @@ class InvocationStore:
         if after is not None:
             await self.get(tenant, automation_id, after)
         pk = keys.automation_invocations(tenant, automation_id)
-        found: Sequence[Item] = []
-        sizes: Sequence[int] = []
+        found, sizes = list[Item](), list[int]()
         async for item in self._table.query(pk, after=after, newest_first=newest_first, page=SMALL_PAGE):
             if is_live(item):
                 found.append(item)

@@ -160,10 +160,11 @@ class InvocationError(Schema):
 
 
 class InvocationOutcome(Schema):
-    """How an invocation has ended."""
+    """How an invocation has ended. `pending_id` is the message for which a skipped one makes way."""
 
     status: Literal["completed", "failed", "skipped"]
     session_id: Omitted[str] = None
+    pending_id: Omitted[str] = None
     error: Omitted[InvocationError] = None
 
     @classmethod

@@ -16,8 +16,8 @@ run that a request has asked for acts for that request's caller.
     fails for another reason that stays           failed           goes on; `once`: completed
     fails for a reason that may end               (none yet)       the task is delivered again; the last time: failed
 
-The invocation of a time has an id that follows from it, and has the id of the session or message before that is made.
-So a task that arrives twice, or again after its worker has died, makes nothing twice.
+The id of an invocation follows from the time of the schedule. Its record has the id of the session or message before
+that is made. So a task that arrives twice, or again after its worker has died, makes nothing twice.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ from datetime import UTC, datetime
 from stint.caller import RequestAttempt
 from stint.dataclasses import dataclass
 from stint.domain.errors import Conflict, NotFound
-from stint.domain.ids import id_from_time, name_of
+from stint.domain.ids import id_from_time, name_of, new_id
 from stint.domain.openai.automations import PAUSE_REASONS, InvocationOutcome, InvocationSource
 from stint.domain.principals import Principal
 from stint.domain.schedules import Schedules
@@ -90,14 +90,14 @@ class AutomationRuns:
             await self.drop_schedule(task)
             return
         scheduled_at = read_time(task.scheduled_at or "")
-        object_id = id_from_time(scheduled_at, f"{task.automation_id}:{scheduled_at.isoformat()}")
+        derived_id = id_from_time(scheduled_at, f"{task.automation_id}:{scheduled_at.isoformat()}")
         source = InvocationSource(
             created_at=int(time.time()), scheduled_at=int(scheduled_at.timestamp()), automation=found.stored.resource
         )
-        place = task.automation_id, name_of("invocation", object_id)
+        place = task.automation_id, name_of("invocation", derived_id)
         add_log_keys(invocation_id=place[1])
         asked, span = self.new_span(deadline)
-        record = await self.invocations.begin(self.tenant, place, object_id, source, span)
+        record = await self.invocations.begin(self.tenant, place, new_id(), source, span)
 
         async def find_principal() -> Principal:
             return await self.creators.read(found.stored)
@@ -140,9 +140,13 @@ class AutomationRuns:
             keeper.stop()
             return record.outcome
 
+        pending_id: str | None = None
+
         async def is_own(message_ids: Set[str]) -> bool:
-            others = [name_of("invocation", each) for each in message_ids if each != record.object_id]
-            return bool(others and await self.invocations.find_known(self.tenant, automation.id, others))
+            nonlocal pending_id
+            others = message_ids - {record.object_id}
+            pending_id = await self.invocations.find_sent(self.tenant, automation.id, others)
+            return pending_id is not None
 
         attempt = RequestAttempt(object_id=record.object_id, repeated=not record.is_new, rename=record.put_object_id)
         async with keeper.released_on_error():
@@ -161,6 +165,8 @@ class AutomationRuns:
                 deadline=keeper.deadline,
             )
             outcome = await (deliver_last(delivery) if last else delivery)
+            if outcome.status == "skipped":
+                outcome = outcome.model_copy(update={"pending_id": pending_id})
             await keeper.wait_until_stopped()
             await record.put_outcome(outcome)
         return outcome

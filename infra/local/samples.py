@@ -2,10 +2,10 @@
 
 They are an agent with a client tool, a session, a complete turn and one that waits; a toolgroup, a shield and a model;
 a conversation with a message; a stored chat completion; a response, and two in the background: one that waits for the
-worker, and one that has ended; an automation with an invocation; a file, an upload with a part, a vector store with an object in its inbox, and a vector
-db with a document and a chunk; an API key; a webhook endpoint, if there is a key for its secret; a stop. An agent, a
-response, a conversation, a file, a vector store, and a chat completion with its body in the bucket, are marked as
-deleted.
+worker, and one that has ended; an automation with an invocation; a file, an upload with a part, a vector store with an
+object in its inbox, and a vector db with a document and a chunk; an API key; a webhook endpoint, if there is a key for
+its secret; a stop. An agent, a response, a conversation, a file, a vector store, and a chat completion with its body in
+the bucket, are marked as deleted.
 """
 
 import contextlib
@@ -197,12 +197,15 @@ async def store_webhook_endpoint(store: Store, key: str, environment: Mapping[st
 
 
 class Outbox:
-    """A queue and an event bus that deliver nothing."""
+    """A queue, an event bus and schedules that deliver nothing."""
 
     async def send(self, task: Any) -> None:
         pass
 
     async def put(self, source: str, detail_type: str, detail: Any) -> None:
+        pass
+
+    async def delete(self, schedule: str) -> None:
         pass
 
 
@@ -217,7 +220,7 @@ class Samples:
             own_functions=environment.get("STINT_OWN_FUNCTIONS", ""),
         )
         outbox, adapters = Outbox(), Adapters(settings, make_index=lambda: index)
-        kinds = delete_agent_objects(store, outbox.send) | delete_knowledge_objects(store, lambda: index)
+        kinds = delete_agent_objects(store, outbox.send, outbox.delete) | delete_knowledge_objects(store, lambda: index)
         deletions = Deletions(kinds, outbox.send)
         self.agents = compose(TENANT, adapters, store, deletions)
         self.openai = compose_responses(TENANT, adapters, store, self.agents, queue=outbox, links=LinkCache())

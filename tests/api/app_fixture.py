@@ -142,7 +142,9 @@ class AppFixture:
         if self.chat_url:
             models["openai"] = lambda: OpenAICompatible(self.chat_url, repeats=0, stall_timeout=120)
         router = Router(models, settings.default_model, suggest=lambda model_id: suggest(model_id, settings, router))
-        kinds = delete_agent_objects(store, self.queue.send) | delete_knowledge_objects(store, self.get_index)
+        kinds = delete_agent_objects(store, self.queue.send, self.schedules.delete) | delete_knowledge_objects(
+            store, self.get_index
+        )
         deletions = Deletions(kinds, self.queue.send)
         all_deletions = Deletions(kinds | delete_response_objects(store), self.queue.send)
         adapters = Adapters(settings, router=router, tool_providers=self.tool_providers, make_index=self.get_index)

@@ -130,7 +130,7 @@ def test_a_run_sends_its_instructions_to_the_session(client: OpenAI, app_fixture
     app_fixture.run_waiting()
 
     assert (first.status, first.session_id) == ("completed", session.id)
-    assert (skipped.status, skipped.skip_reason) == ("skipped", "pending_delivery")
+    assert (skipped.status, skipped.skip_reason) == ("skipped", "pending_delivery"), skipped
     assert third.status == "completed"
     items: Any = client.beta.agents.sessions.items.list(session.id, order="asc").data
     assert [item.content[0].text for item in items if item.role == "assistant"] == ["First", "Second", "Second"]
@@ -187,35 +187,28 @@ def test_a_deleted_target_pauses_the_automation(client: OpenAI, app_fixture: App
     assert not app_fixture.schedules.active
 
 
+SERVER: Any = {
+    "type": "mcp",
+    "server_label": "x",
+    "transport": {"type": "http", "server_url": "http://169.254.169.254/mcp"},
+}
+
+
 @pytest.mark.parametrize(
-    ("target", "status", "param"),
+    ("target", "status", "code"),
     [
-        ({"agent_id": "01990000-0000-7000-8000-000000000000"}, 404, None),
-        ({"vault_ids": ["vault_none"]}, 400, "vault_ids"),
-        (
-            {
-                "agent": {
-                    "model": MODEL,
-                    "tools": [
-                        {
-                            "type": "mcp",
-                            "server_label": "x",
-                            "transport": {"type": "http", "server_url": "http://169.254.169.254/mcp"},
-                        }
-                    ],
-                }
-            },
-            400,
-            "target.agent.tools",
-        ),
+        ({"agent_id": "01990000-0000-7000-8000-000000000000"}, 404, "agent_not_found"),
+        ({"agent_id": "01990000-0000-8000-8000-000000000000"}, 409, "inline_agent"),
+        ({"vault_ids": ["vault_none"]}, 400, "credentials_key_missing"),
+        ({"agent": {"model": MODEL, "tools": [SERVER]}}, 400, "url_not_allowed"),
     ],
 )
 def test_what_no_run_could_do_is_refused_when_the_automation_is_created(
-    http: httpx.Client, app_fixture: AppFixture, target: dict[str, Any], status: int, param: str | None
+    http: httpx.Client, app_fixture: AppFixture, target: dict[str, Any], status: int, code: str
 ) -> None:
     refused, error = refuse(http, **DAILY, target=begin(**target))
 
-    assert (refused, error["param"]) == (status, param), error
+    assert (refused, error["code"]) == (status, code), error
     assert not app_fixture.schedules.active
 
 
@@ -261,15 +254,30 @@ def test_an_automation_of_an_end_user_is_hidden_from_others_and_begins_sessions_
     client: OpenAI, http: httpx.Client, app_fixture: AppFixture
 ) -> None:
     ann, bob = ({"X-Stint-User": name} for name in ("ann", "bob"))
-    daily = client.beta.agents.automations.create(**DAILY, target=begin(), extra_headers=ann)
-
-    assert client.beta.agents.automations.list(extra_headers=bob).data == []
-    with pytest.raises(openai.NotFoundError):
-        client.beta.agents.automations.retrieve(daily.id, extra_headers=bob)
+    automations = client.beta.agents.automations
+    daily = automations.create(**DAILY, target=begin(), extra_headers=ann)
     run = run_again(client, daily, app_fixture)
-    kinds = {each["object"] for each in http.get("/v1/admin/users/ann").json()["data"]}
-    assert {"agent.automation", "agent.session"} & kinds or kinds >= {"automation", "session"}, (kinds, run)
-    http.delete("/v1/admin/users/ann").raise_for_status()
-    with pytest.raises(openai.NotFoundError):
-        client.beta.agents.automations.retrieve(daily.id)
-    assert not app_fixture.schedules.active
+
+    assert automations.list(extra_headers=bob).data == []
+    assert [each.id for each in automations.list(extra_headers=ann)] == [daily.id]
+    for refused in (automations.retrieve, automations.pause, automations.delete, automations.invocations.create):
+        with pytest.raises(openai.NotFoundError):
+            refused(daily.id, extra_headers=bob)
+    owned = [(each["kind"], each["id"]) for each in http.get("/v1/admin/users/ann").json()["data"]]
+    assert ("automation", daily.id) in owned
+    assert [identifier.split(":")[-1] for kind, identifier in owned if kind == "session"] == [run.session_id]
+
+
+def test_the_automations_of_an_erased_end_user_and_their_schedules_are_deleted(
+    client: OpenAI, http: httpx.Client, app_fixture: AppFixture
+) -> None:
+    automations = client.beta.agents.automations
+    daily = automations.create(**DAILY, target=begin(), extra_headers={"X-Stint-User": "ann"})
+    kept = automations.create(**DAILY, target=begin())
+
+    erased = http.delete("/v1/admin/users/ann").json()
+
+    assert (erased["deleted"], erased["complete"]) == ({"automation": 1}, True)
+    assert [each.id for each in automations.list()] == [kept.id]
+    assert [name.partition(".")[0] for name in app_fixture.schedules.active] == [kept.id]
+    assert daily.id != kept.id

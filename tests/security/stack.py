@@ -13,6 +13,7 @@ import httpx
 from functions.authorizer import app as authorizer
 from infra.local.engine import Engine
 from tests.api.app_fixture import Served, vars_of
+from tests.api.fakes import FakeSchedules
 from tests.route_rules import SERVED
 from tests.security.gateway import Gateway, read_system
 
@@ -89,6 +90,7 @@ class Stack:
         self.settings: Settings = read_settings({**os.environ, **variables})
         self.composition = OpenAIComposition(lambda: self.settings)
         vars(self.composition)["queue"] = InlineQueue(self.composition)
+        vars(self.composition.adapters)["schedules"] = FakeSchedules()
         self.operator = OperatorComposition(lambda: self.settings)
         self.access = ThreadPoolExecutor(1)
         self.system = read_system()

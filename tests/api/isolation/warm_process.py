@@ -14,6 +14,7 @@ from infra.local.system import Invoke, System
 from infra.local.translation import translate
 from starlette.types import ASGIApp, Receive, Scope, Send
 from tests.api.app_fixture import Served, vars_of
+from tests.api.fakes import FakeSchedules
 from tests.route_rules import SERVED
 from tests.system.data_outputs import OUTPUTS
 
@@ -134,6 +135,7 @@ class WarmProcess:
         self.operator = OperatorComposition(lambda: self.settings)
         self.queue = WorkerQueue(self.composition)
         vars(self.composition)["queue"] = self.queue
+        vars(self.composition.adapters)["schedules"] = FakeSchedules()
         app = create_app(
             "all",
             *SERVED,

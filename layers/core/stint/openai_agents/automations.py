@@ -32,7 +32,7 @@ class AgentAutomations:
     async def create(self, params: PeriodicAutomationParams | OneTimeAutomationParams) -> AutomationObject:
         fields = {name: getattr(params, name) for name in params.model_fields_set - {"target"}}
         target = await self.targets.read(params.target)
-        return from_automation(await self.automations.create(NewAutomation(**fields, type=params.type, target=target)))
+        return from_automation(await self.automations.create(NewAutomation(**fields, target=target)))
 
     async def get(self, automation_id: str) -> AutomationObject:
         return from_automation(await self.automations.get(automation_id))

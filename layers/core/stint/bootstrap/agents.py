@@ -95,6 +95,8 @@ class AgentsComposition(Composition):
         """Return the functions that delete the objects of this composition, by their kind."""
 
         async def delete_schedule(name: str) -> None:
+            if not self.settings.schedule_group:
+                await refuse_schedules(name)
             await self.adapters.schedules.delete(name)
 
         return delete_agent_objects(self.store, self.queue.send, delete_schedule)
@@ -115,7 +117,7 @@ class AgentsComposition(Composition):
 
 
 async def refuse_schedules(name: str) -> None:
-    """Refuse to delete a schedule, in compositions without schedules. Raises StoreUnavailable."""
+    """Refuse to delete a schedule, in functions without schedules. Raises StoreUnavailable."""
     raise StoreUnavailable(f"This function cannot delete the schedule {name}. The worker will.")
 
 

@@ -173,7 +173,7 @@ class InvocationOutcome(Schema):
 
 
 class InvocationSource(Schema):
-    """What asked for an invocation: a schedule, with the automation as it was then; or a request, with its caller.
+    """The origin of an invocation: a schedule, with the automation as it was then; or a request, with its caller.
 
     `caller` is the caller's principal as in the context of a request, without a credential.
     """

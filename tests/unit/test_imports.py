@@ -41,7 +41,7 @@ MODULES = {
     "agents": 594,
     "knowledge": 622,
     "october": 632,
-    "openai_agents": 636,
+    "openai_agents": 638,
     "registry": 594,
     "responses": 674,
     "turns": 582,

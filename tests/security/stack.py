@@ -91,7 +91,7 @@ class Stack:
         variables = engine.running.variables() | defaults | dict(environment)
         self.settings: Settings = read_settings({**os.environ, **variables})
         self.composition = OpenAIComposition(lambda: self.settings)
-self.queue = InlineQueue(self.composition)
+        self.queue = InlineQueue(self.composition)
         vars(self.composition)["queue"] = self.queue
         vars(self.composition.adapters)["schedules"] = FakeSchedules()
         self.operator = OperatorComposition(lambda: self.settings)

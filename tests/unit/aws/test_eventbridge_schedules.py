@@ -20,7 +20,7 @@ from tests.unit.aws.dynamodb_server import DynamoDBServer, Pauses, Request, repl
 from stint.aws.environment import AwsEnvironment
 from stint.aws.schedules import EventBridgeSchedules, ScheduleTarget
 from stint.aws.service_client import ClientOptions
-from stint.domain.errors import InvalidRequest, NotSupported, StintError, StoreUnavailable
+from stint.domain.errors import InvalidRequest, StintError, StoreUnavailable
 from stint.domain.schedules import Schedule
 
 ROLE, QUEUE = "arn:aws:iam::123456789012:role/sender", "arn:aws:sqs:eu-west-1:123456789012:work"
@@ -198,15 +198,3 @@ async def test_a_name_stays_one_part_of_the_path(server: DynamoDBServer, schedul
     assert server.requests[0].line == (
         "DELETE /schedules/..%2Fx%3FgroupName%3Dother%0D%0Ahost%3A%20evil?groupName=stint-automations HTTP/1.1"
     )
-
-
-async def test_without_a_group_nothing_is_sent_and_a_creation_is_refused_by_name(
-    server: DynamoDBServer, pauses: Pauses
-) -> None:
-    schedules = make_schedules(server, pauses, ScheduleTarget("", "", ""))
-
-    await schedules.delete(DAILY.name)
-    with pytest.raises(NotSupported, match="STINT_SCHEDULE_GROUP"):
-        await schedules.create(DAILY)
-
-    assert server.requests == []

@@ -1,6 +1,10 @@
 import pytest
 
-from stint.bootstrap.schedules import partition_of, queue_arn_of
+from stint.bootstrap.adapters import Adapters
+from stint.bootstrap.schedules import make_schedules, partition_of, queue_arn_of
+from stint.domain.errors import NotSupported, StoreUnavailable
+from stint.domain.schedules import Schedule, Schedules
+from stint.settings import Settings
 
 
 @pytest.mark.parametrize(
@@ -25,3 +29,15 @@ def test_schedules_have_the_queue_of_the_settings_as_their_target(
     url: str, region: str, role_arn: str, queue_arn: str
 ) -> None:
     assert queue_arn_of(url, region, partition_of(role_arn)) == queue_arn
+
+
+@pytest.mark.parametrize(
+    "schedules", [make_schedules(Settings()), Adapters(Settings(schedule_group="group")).schedules]
+)
+async def test_a_process_without_schedules_creates_none_and_says_of_none_that_it_is_deleted(
+    schedules: Schedules,
+) -> None:
+    with pytest.raises(NotSupported, match="STINT_SCHEDULE_GROUP"):
+        await schedules.create(Schedule("name", "at(2027-01-01T00:00:00)", "UTC", "{}"))
+    with pytest.raises(StoreUnavailable):
+        await schedules.delete("name")

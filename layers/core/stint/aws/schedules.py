@@ -18,7 +18,7 @@ from stint.aws.retries import is_throttled, is_transient
 from stint.aws.service_client import USER_AGENT, Call, ClientOptions, ServiceClient
 from stint.aws.signature import Target, amz_date, authorize
 from stint.dataclasses import dataclass
-from stint.domain.errors import InvalidRequest, NotSupported, StintError, StoreUnavailable
+from stint.domain.errors import InvalidRequest, StintError, StoreUnavailable
 from stint.domain.schedules import Schedule
 from stint.http1.parser import HttpResponse
 
@@ -31,7 +31,7 @@ class ScheduleTarget:
     """Where the schedules of a stack are, and what they do."""
 
     group: str
-    """The name of the group; if empty, there are no schedules."""
+    """The name of the group."""
     role_arn: str
     """The role with which Scheduler sends the tasks."""
     queue_arn: str
@@ -56,13 +56,8 @@ class EventBridgeSchedules(ServiceClient[None]):
 
         Raises:
             InvalidRequest: Scheduler refuses the expression or the time zone, which `param` names.
-            NotSupported: the stack has no group of schedules.
             StoreUnavailable: it may have been created or not.
         """
-        if not self._target.group:
-            raise NotSupported(
-                "Automations need a group of schedules, and this server has none (STINT_SCHEDULE_GROUP is not set)."
-            )
         try:
             await self._call(Call(_path_of(schedule.name), self._encode(schedule)))
         except (ServiceError, NoResponse) as error:
@@ -71,8 +66,6 @@ class EventBridgeSchedules(ServiceClient[None]):
 
     async def delete(self, name: str) -> None:
         """Delete a schedule, if it exists. Raises StoreUnavailable."""
-        if not self._target.group:
-            return
         try:
             await self._call(Call(_path_of(name), b""))
         except (ServiceError, NoResponse) as error:

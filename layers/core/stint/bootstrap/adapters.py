@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 class Adapters:
     """The adapters of one Settings object. A router, tool providers and an index that are passed in replace
-    them."""
+    them. Schedules are those that are passed in."""
 
     def __init__(
         self,
@@ -37,9 +37,10 @@ class Adapters:
         router: Router | None = None,
         tool_providers: "Mapping[str, ToolProvider] | None" = None,
         make_index: "Callable[[], VectorIndex] | None" = None,
+        make_schedules: "Callable[[Settings], Schedules] | None" = None,
     ) -> None:
         self.settings, self.make_index = settings, make_index
-        self._router, self._tool_providers = router, tool_providers
+        self._router, self._tool_providers, self._make_schedules = router, tool_providers, make_schedules
 
     @cached_property
     def router(self) -> Router:
@@ -113,10 +114,10 @@ class Adapters:
 
     @cached_property
     def schedules(self) -> "Schedules":
-        """Return the schedules of automations. Without a group, they refuse to create one by name."""
-        from stint.bootstrap.schedules import make_schedules  # noqa: PLC0415
+        """Return the schedules of automations. Only compositions that pass them in have some."""
+        from stint.domain.schedules import NoSchedules  # noqa: PLC0415 - few requests need schedules
 
-        return make_schedules(self.settings)
+        return NoSchedules() if self._make_schedules is None else self._make_schedules(self.settings)
 
     @cached_property
     def trace_sender(self) -> "TraceSender | None":

@@ -16,11 +16,11 @@ from stint.bootstrap.adapters import Adapters
 from stint.bootstrap.defaults import defer_cache_keys, make_registry
 from stint.bootstrap.restore import Composition, per_tenant
 from stint.documents.document_reader import DocumentReader
-from stint.domain.errors import StoreUnavailable
 from stint.domain.ids import TENANT
 from stint.domain.llama_stack.registry import Provider
 from stint.domain.prices import parse_prices
 from stint.domain.redaction import SHORTEST
+from stint.domain.schedules import NoSchedules
 from stint.domain.tasks import DeletionTask, ObjectKind, SendTask
 from stint.domain.tenant_limits import limits_of, parse_tenants
 from stint.services.agents.agents import Agents
@@ -95,8 +95,6 @@ class AgentsComposition(Composition):
         """Return the functions that delete the objects of this composition, by their kind."""
 
         async def delete_schedule(name: str) -> None:
-            if not self.settings.schedule_group:
-                await refuse_schedules(name)
             await self.adapters.schedules.delete(name)
 
         return delete_agent_objects(self.store, self.queue.send, delete_schedule)
@@ -116,13 +114,8 @@ class AgentsComposition(Composition):
         return compose(tenant, self.adapters, self.store, self.deletions, transcripts=self.transcripts)
 
 
-async def refuse_schedules(name: str) -> None:
-    """Refuse to delete a schedule, in functions without schedules. Raises StoreUnavailable."""
-    raise StoreUnavailable(f"This function cannot delete the schedule {name}. The worker will.")
-
-
 def delete_agent_objects(
-    store: Store, send: SendTask, delete_schedule: Callable[[str], Awaitable[None]] = refuse_schedules
+    store: Store, send: SendTask, delete_schedule: Callable[[str], Awaitable[None]] = NoSchedules().delete
 ) -> dict[ObjectKind, DeleteObject]:
     """Return the functions that delete agents, sessions, vaults and automations.
 

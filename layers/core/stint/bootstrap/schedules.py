@@ -1,14 +1,22 @@
 """Composition of the schedules of automations, for the functions that create or delete one."""
 
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from stint.aws.environment import read_environment
-from stint.aws.schedules import EventBridgeSchedules, ScheduleTarget
 from stint.settings import Settings
 
+if TYPE_CHECKING:
+    from stint.domain.schedules import Schedules
 
-def make_schedules(settings: Settings) -> EventBridgeSchedules:
+
+def make_schedules(settings: Settings) -> "Schedules":
     """Return the schedules of the settings' group, which send tasks to the worker's queue."""
+    from stint.aws.environment import read_environment  # noqa: PLC0415 - few requests need schedules
+    from stint.aws.schedules import EventBridgeSchedules, ScheduleTarget  # noqa: PLC0415
+    from stint.domain.schedules import NoSchedules  # noqa: PLC0415
+
+    if not settings.schedule_group:
+        return NoSchedules()
     environment = read_environment()
     queue_arn = queue_arn_of(settings.queue_url, environment.region, partition_of(settings.schedule_role_arn))
     target = ScheduleTarget(settings.schedule_group, settings.schedule_role_arn, queue_arn)

@@ -115,11 +115,12 @@ class AgentsComposition(Composition):
 
 
 def delete_agent_objects(
-    store: Store, send: SendTask, delete_schedule: Callable[[str], Awaitable[None]] = NoSchedules().delete
+    store: Store, send: SendTask, delete_schedule: Callable[[str], Awaitable[None]] | None = None
 ) -> dict[ObjectKind, DeleteObject]:
     """Return the functions that delete agents, sessions, vaults and automations.
 
-    The worker deletes the sessions' own vector dbs. `delete_schedule` deletes that of an automation, by its name.
+    The worker deletes the sessions' own vector dbs. `delete_schedule` deletes that of an automation, by its
+    name; without it, an automation with a schedule is left to the worker.
     """
     delete_vector_db = delete_store_of_session(store, send)
 
@@ -138,7 +139,8 @@ def delete_agent_objects(
         return await store.vaults.delete(task.tenant, task.ids[0])
 
     async def delete_automation(task: DeletionTask, deadline: float) -> bool:
-        return await store.automations.delete(task.tenant, task.ids[0], deadline, delete_schedule)
+        delete = delete_schedule or NoSchedules().delete
+        return await store.automations.delete(task.tenant, task.ids[0], deadline, delete)
 
     return {
         "agent": delete_agent,

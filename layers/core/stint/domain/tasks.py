@@ -256,8 +256,10 @@ class AutomationTask(Schema):
 
     @model_validator(mode="after")
     def require_source(self) -> Self:
-        if (self.invocation_id is None) == (self.scheduled_at is None):
-            raise ValueError("A run of an automation needs either the time of a schedule or an invocation.")
+        # An automation without a schedule has an empty name of it, which no task may name.
+        scheduled = self.scheduled_at is not None and bool(self.schedule)
+        if scheduled == (self.invocation_id is not None):
+            raise ValueError("A run of an automation needs either a schedule with a time or an invocation.")
         return self
 
 

@@ -120,4 +120,54 @@ class PostedResult(PostedScenario):
         return (item["type"], item.get("output")) == ("function_call_output", "yes")
 
 
-AGENTS_API: list[type[Scenario]] = [AgentSessionCreation, PostedMessage, PostedResult]
+class AutomationCreation(CreationScenario):
+    """An automation of the Agents API, with its schedule."""
+
+    name = "create-automation"
+    path, records = "/v1/agents/automations", r"#automation\|"
+    body: ClassVar[Body] = {
+        "type": "periodic",
+        "name": "Report",
+        "expression": "0 9 * * *",
+        "timezone": "UTC",
+        "target": {
+            "type": "new_session",
+            "environment": {"type": "none"},
+            "agent": {"model": "scripted/demo"},
+            "input": [{"role": "user", "content": [{"type": "input_text", "text": "say: one"}]}],
+        },
+    }
+
+
+class InvocationCreation(AutomationCreation):
+    """A run that a request asks for, which the worker delivers."""
+
+    name = "create-invocation"
+    records = r"#automation:"
+
+    def prepare(self, api: Api) -> None:
+        self.automation = api.make(self.path, self.body)["id"]
+
+    def request(self) -> tuple[str, Body | None]:
+        return f"{self.path}/{self.automation}/invocations", None
+
+    def check(self, api: Api) -> Findings:
+        yield from super().check(api)
+        for _ in range(2):
+            self.cloud.work_off(LAST, redeliver=True)
+        later = self.cloud.api(LAST)
+        [run] = later.read(self.request()[0])["data"]
+        if run["status"] != "completed":
+            yield Finding("stuck", f"a run that a request has asked for: {run}")
+        sessions = later.read("/v1/agents/sessions")["data"]
+        if len(sessions) != 1:
+            yield Finding("lost" if not sessions else "doubled", f"{len(sessions)} sessions of a run")
+
+
+AGENTS_API: list[type[Scenario]] = [
+    AgentSessionCreation,
+    PostedMessage,
+    PostedResult,
+    AutomationCreation,
+    InvocationCreation,
+]

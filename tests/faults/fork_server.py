@@ -35,6 +35,7 @@ import uvicorn  # noqa: E402
 from functions.worker import app as worker  # noqa: E402
 from starlette.datastructures import Headers  # noqa: E402
 from starlette.types import ASGIApp, Receive, Scope, Send  # noqa: E402
+from tests.api.fakes import FakeSchedules  # noqa: E402
 from tests.faults.invocations import REMAINING, make_context  # noqa: E402
 from tests.faults.model_requests import note_model_requests  # noqa: E402
 
@@ -42,6 +43,7 @@ import stint  # noqa: E402
 from stint import run_stop  # noqa: E402
 from stint.aws import retries  # noqa: E402
 from stint.aws.dynamodb import DynamoDBClient  # noqa: E402
+from stint.bootstrap import worker as worker_composition  # noqa: E402
 from stint.bootstrap.operator import OperatorComposition  # noqa: E402
 from stint.domain.ids import TENANT  # noqa: E402
 from stint.domain.principals import SCOPES, Principal  # noqa: E402
@@ -96,7 +98,7 @@ OPERATOR = OperatorComposition(load_settings)
 
 OCTOBER = OctoberComposition(load_settings)
 OCTOBER_PATHS = ("/agents/", "/memory", "/models/", "/shields/")
-CALLER = Principal(tenant=TENANT, subject="tester", scopes=frozenset(SCOPES))
+CALLER = Principal(tenant=TENANT, subject="tester", scopes=frozenset(SCOPES), key_id=32 * "0")
 
 
 def make_app() -> ASGIApp:
@@ -114,6 +116,11 @@ def make_app() -> ASGIApp:
         await called_app(scope, receive, send)
 
     return called
+
+
+def fake_schedules() -> None:
+    """Replace EventBridge Scheduler, whose calls are no points of failure: no schedule fires here."""
+    vars(worker_composition)["make_schedules"] = lambda _: FakeSchedules()
 
 
 def shorten_waits() -> None:
@@ -166,6 +173,7 @@ def environment_of(command: dict[str, Any]) -> Iterator[None]:
     """Set the environment of a command for a while, and drop what was made with it."""
     before = dict(os.environ)
     os.environ.update(command["environment"])
+    fake_schedules()
     forget_settings()  # the worker's function has read them when it was imported
     try:
         yield

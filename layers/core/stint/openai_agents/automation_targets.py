@@ -43,7 +43,7 @@ from stint.services.runs.run_handle import RequestContext
 
 
 class SessionPlan(Schema):
-    """What a target stores of the sessions that it begins: a saved agent, or a configuration."""
+    """The sessions that a target begins, as it stores them: with a saved agent, or a configuration."""
 
     agent_id: Omitted[str] = None
     agent: Omitted[AgentConfig] = None

@@ -184,7 +184,7 @@ AutomationTargetObject = Annotated[NewSessionObject | ExistingSessionObject, Fie
 
 
 class DeveloperObject(Schema):
-    """Who creates automations here. Agents do not."""
+    """The creator of each automation. Agents create none."""
 
     type: Literal["developer"] = "developer"
 

@@ -224,7 +224,7 @@ def send_webhook(task: WebhookTask, _: Observation) -> int:
 
 def run_automation(record: SQSRecord, task: AutomationTask, seconds: float, _: Observation) -> int:
     """Run an automation: deliver its input to a session."""
-    from stint.openai_agents.composition import make_automation_runs  # noqa: PLC0415 - few stacks have automations
+    from stint.openai_agents.automation_runs import make_automation_runs  # noqa: PLC0415 - few have automations
 
     async def run() -> int:
         deadline = asyncio.get_running_loop().time() + seconds

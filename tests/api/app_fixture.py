@@ -32,7 +32,7 @@ from stint.aws.environment import AwsEnvironment
 from stint.aws.s3_reader import S3Reader
 from stint.bootstrap.adapters import Adapters
 from stint.bootstrap.agents import compose, delete_agent_objects
-from stint.bootstrap.automations import compose_automation_runs
+from stint.bootstrap.automation_runs import compose_automation_runs
 from stint.bootstrap.chat_models import make_named, suggest
 from stint.bootstrap.knowledge import compose_knowledge, delete_knowledge_objects
 from stint.bootstrap.knowledge_parts import KnowledgeParts

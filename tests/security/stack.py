@@ -32,7 +32,8 @@ from stint.domain.tasks import (
 )
 from stint.http.app import create_app
 from stint.october_2024.composition import compose_october
-from stint.openai_agents.composition import automations_of, compose_openai_agents, make_automation_runs, vaults_of
+from stint.openai_agents.automation_runs import make_automation_runs
+from stint.openai_agents.composition import automations_of, compose_openai_agents, vaults_of
 from stint.services.access.api_keys import ApiKeys
 from stint.settings import Settings, read_settings
 from stint.store.api_keys import ApiKeyStore

@@ -23,7 +23,7 @@ from stint.domain.tasks import AutomationTask
 from stint.openai_agents.schemas.automations import NewSessionParams
 from stint.services.access.api_keys import ApiKeys
 from stint.services.automations.automations import Automations
-from stint.services.automations.creators import Creators
+from stint.services.automations.creators import CreatorKeys
 from stint.services.automations.runs import AutomationRuns
 from stint.services.deletions import Deletions
 from stint.services.end_users.end_users import EndUsers
@@ -73,13 +73,13 @@ class AutomationFixture:
         self.schedules = schedules or BreakableSchedules()
         store, key_store = cloud.store, ApiKeyStore(Table(cloud.client, keys_table))
         self.keys = ApiKeys(key_store)
-        creators = Creators(tenant, authenticates, store.stops, lambda: key_store)
+        creators = CreatorKeys(tenant, authenticates, store.stops, key_store)
         kinds = delete_agent_objects(store, self.queue.send, self.schedules.delete)
         self.deletions = Deletions(kinds, self.queue.send)
         self.targets = self.sessions.services.automation_targets
-        parts = tenant, store.automations, store.invocations, self.schedules, creators
-        self.automations = Automations(*parts, self.targets, self.deletions)
-        self.runs = AutomationRuns(*parts, lambda: self.targets, self.queue.send, 30)
+        parts = tenant, store.automations, store.invocations, self.schedules
+        self.automations = Automations(*parts, authenticates, self.targets, self.deletions)
+        self.runs = AutomationRuns(*parts, creators, lambda: self.targets, self.queue.send, 30)
         self.end_users = EndUsers(tenant, store, self.deletions)
 
     def other_process(self) -> "AutomationFixture":

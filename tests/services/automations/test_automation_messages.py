@@ -8,12 +8,12 @@ from tests.services.background.test_worker import DONE, handle, message
 
 from stint.domain.api_keys import ApiKeyWithSecret
 from stint.domain.errors import StoreUnavailable
-from stint.openai_agents import composition
+from stint.openai_agents import automation_runs
 
 
 @pytest.fixture(autouse=True)
 def _worker(process: AutomationFixture, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(composition, "make_automation_runs", lambda *_: process.runs)
+    monkeypatch.setattr(automation_runs, "make_automation_runs", lambda *_: process.runs)
 
 
 async def deliver(process: AutomationFixture, receives: int = 1, at: str = AT) -> Any:

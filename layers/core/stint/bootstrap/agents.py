@@ -20,7 +20,6 @@ from stint.domain.ids import TENANT
 from stint.domain.llama_stack.registry import Provider
 from stint.domain.prices import parse_prices
 from stint.domain.redaction import SHORTEST
-from stint.domain.schedules import NoSchedules
 from stint.domain.tasks import DeletionTask, ObjectKind, SendTask
 from stint.domain.tenant_limits import limits_of, parse_tenants
 from stint.services.agents.agents import Agents
@@ -139,6 +138,8 @@ def delete_agent_objects(
         return await store.vaults.delete(task.tenant, task.ids[0])
 
     async def delete_automation(task: DeletionTask, deadline: float) -> bool:
+        from stint.domain.schedules import NoSchedules  # noqa: PLC0415 - few tenants have automations
+
         delete = delete_schedule or NoSchedules().delete
         return await store.automations.delete(task.tenant, task.ids[0], deadline, delete)
 

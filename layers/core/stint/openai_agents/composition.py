@@ -18,7 +18,6 @@ from stint.store.store import Store
 
 if TYPE_CHECKING:
     from stint.services.automations.automations import Automations
-    from stint.services.automations.runs import AutomationRuns
     from stint.services.automations.targets import Targets
     from stint.services.vaults.vaults import Vaults
 
@@ -79,14 +78,6 @@ def targets_of(parts: AgentsComposition, tenant: str) -> "Targets":
     """Return the targets of a tenant's automations from the parts of a process, such as the worker's."""
     made = vaults_of(parts, tenant), automations_of(parts, tenant)
     return compose_openai_agents(parts.make_services(tenant), parts.settings, *made).automation_targets
-
-
-def make_automation_runs(parts: AgentsComposition, tenant: str) -> "AutomationRuns":
-    """Make the worker's use case of a tenant's automations, whose modules are loaded now."""
-    from stint.bootstrap.automations import compose_automation_runs  # noqa: PLC0415 - few stacks have automations
-
-    get_targets = partial(targets_of, parts, tenant)
-    return compose_automation_runs(tenant, parts.adapters, parts.store, parts.queue.send, get_targets)
 
 
 def compose_openai_agents(

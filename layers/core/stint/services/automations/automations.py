@@ -35,7 +35,7 @@ from stint.domain.openai.automations import (
 from stint.domain.paging import Page
 from stint.domain.schedules import Schedules
 from stint.domain.tasks import MARK_DELAY, AutomationTask, DeletionTask
-from stint.services.automations.creators import Creators, require_end_user
+from stint.services.automations.creators import require_creator, require_end_user
 from stint.services.automations.schedule_names import expression_of, new_schedule
 from stint.services.automations.targets import Targets
 from stint.services.deletions import Deletions
@@ -53,13 +53,16 @@ TIMES: Mapping[str, frozenset[str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Automations:
-    """The automations of a tenant. Unknown and deleted ids, and those of another end user, raise NotFound."""
+    """The automations of a tenant. Unknown and deleted ids, and those of another end user, raise NotFound.
+
+    `authenticates`: callers have API keys, tokens or roles. Only a key creates, changes and resumes automations then.
+    """
 
     tenant: str
     store: AutomationStore
     invocations: InvocationStore
     schedules: Schedules
-    creators: Creators
+    authenticates: bool
     targets: Targets
     deletions: Deletions
 
@@ -75,7 +78,7 @@ class Automations:
             StoreUnavailable: the schedule cannot be created.
         """
         user = find_end_user()
-        key_id = self.creators.require_key(user)
+        key_id = require_creator(user, authenticates=self.authenticates)
 
         async def find(object_id: str) -> Automation:
             return await self.get(name_of("automation", object_id))
@@ -131,7 +134,7 @@ class Automations:
             Conflict: it was changed at the same time.
         """
         found = await self.open(automation_id)
-        key_id = self.creators.require_key(found.stored.end_user)
+        key_id = require_creator(found.stored.end_user, authenticates=self.authenticates)
         fields = {name: getattr(changes, name) for name in changes.model_fields_set}
         check_changes(found.stored.resource, fields)
         changed = found.stored.changed(key_id=key_id, **fields)
@@ -166,7 +169,7 @@ class Automations:
         if found.stored.resource.status == "completed":
             message = "The automation has had its only run. Create another one, or invoke it."
             raise Conflict(message, code="automation_completed")
-        key_id = self.creators.require_key(found.stored.end_user)
+        key_id = require_creator(found.stored.end_user, authenticates=self.authenticates)
         await self.targets.check(found.stored.resource.target)
         resumed = found.stored.changed(key_id=key_id, status="active", pause_reason=None)
         return await self.reschedule(found, resumed)

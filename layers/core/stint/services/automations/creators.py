@@ -12,8 +12,6 @@ creates no automation: the rights of a token or a role end with it, and no recor
 """
 
 import time
-from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from stint.caller import find_end_user, require_principal, require_scope
 from stint.dataclasses import dataclass
@@ -21,10 +19,8 @@ from stint.domain.errors import Forbidden
 from stint.domain.openai.automations import PauseReason, StoredAutomation
 from stint.domain.principals import ANONYMOUS, Principal, Scope
 from stint.domain.stops import WHOLE_TENANT, stop_name
+from stint.store.api_keys import ApiKeyStore
 from stint.store.stops import StopStore
-
-if TYPE_CHECKING:  # only the worker reads keys
-    from stint.store.api_keys import ApiKeyStore
 
 REASONS: dict[PauseReason, str] = {
     "creator_key_revoked": "The API key that created or last changed the automation is revoked.",
@@ -46,28 +42,13 @@ class CreatorRefused(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Creators:
-    """The creators of a tenant's automations. Without authentication, there are no keys, and anybody is one."""
+class CreatorKeys:
+    """The creators of a tenant's automations, as they are now. Without authentication, there are no keys."""
 
     tenant: str
     authenticates: bool
     stops: StopStore
-    get_keys: "Callable[[], ApiKeyStore]"
-
-    def require_key(self, end_user: str | None) -> str:
-        """Return the id of the caller's API key, for which an automation of an end user is to run.
-
-        Raises Forbidden if the caller has no key, or may not act for the end user.
-        """
-        caller = require_principal()
-        if self.authenticates and not caller.key_id:
-            raise Forbidden(
-                "An automation runs when no request does, for the API key that made it, which is checked at each run. "
-                "Create, change and resume automations with an API key, not with a token or an IAM role.",
-                code="automation_needs_api_key",
-            )
-        require_end_user(end_user)
-        return caller.key_id
+    keys: ApiKeyStore
 
     async def read(self, stored: StoredAutomation) -> Principal:
         """Return the principal of a run. Raises CreatorRefused, StoreUnavailable."""
@@ -87,12 +68,28 @@ class Creators:
 
     async def read_key(self, key_id: str) -> Principal:
         """Return the principal of a key as its record says now. Raises CreatorRefused."""
-        found = await self.get_keys().find(key_id) if key_id else None
+        found = await self.keys.find(key_id) if key_id else None
         if found is None or found.resource.tenant != self.tenant or found.resource.revoked_at is not None:
             raise CreatorRefused("creator_key_revoked")
         if not found.is_live(time.time()):
             raise CreatorRefused("creator_key_expired")
         return found.principal()
+
+
+def require_creator(end_user: str | None, *, authenticates: bool) -> str:
+    """Return the id of the caller's API key, for which an automation of an end user is to run.
+
+    Without authentication, it is empty. Raises Forbidden if the caller has no key, or may not act for the end user.
+    """
+    caller = require_principal()
+    if authenticates and not caller.key_id:
+        raise Forbidden(
+            "An automation runs when no request does, for the API key that made it, which is checked at each run. "
+            "Create, change and resume automations with an API key, not with a token or an IAM role.",
+            code="automation_needs_api_key",
+        )
+    require_end_user(end_user)
+    return caller.key_id
 
 
 def require_end_user(end_user: str | None) -> None:

@@ -36,7 +36,7 @@ from stint.domain.schedules import Schedules
 from stint.domain.tasks import AutomationTask, SendTask
 from stint.log_keys import add_log_keys
 from stint.loop.lease_keeper import LeaseKeeper, lease_span
-from stint.services.automations.creators import Creators
+from stint.services.automations.creators import CreatorKeys
 from stint.services.automations.deliveries import FindPrincipal, deliver, deliver_last
 from stint.services.automations.schedule_names import may_be_named
 from stint.services.automations.targets import Targets
@@ -60,7 +60,7 @@ class AutomationRuns:
     store: AutomationStore
     invocations: InvocationStore
     schedules: Schedules
-    creators: Creators
+    creators: CreatorKeys
     get_targets: Callable[[], Targets]
     send: SendTask
     lease_seconds: float

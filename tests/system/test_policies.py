@@ -33,6 +33,7 @@ TRACES = {
     "*": LOGS | {"xray:PutSpans", "xray:PutSpansForIndexing", "xray:PutTraceSegments"},
     "TracesSecretArn": {"secretsmanager:GetSecretValue"},
 }
+SCHEDULES = "arn:${AWS::Partition}:scheduler:${AWS::Region}:${AWS::AccountId}:schedule/${ScheduleGroup}/*"
 POLLING = {"sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes"}
 KEY = {"EncryptionKeyArn": {"kms:Decrypt", "kms:GenerateDataKey"}}
 # The functions that run tools, and shields that ask a model.
@@ -166,6 +167,8 @@ GRANTS = {
         **OBJECTS,
         BUCKET: {"s3:ListBucket"},
         QUEUE: {"sqs:SendMessage"},
+        SCHEDULES: {"scheduler:CreateSchedule", "scheduler:DeleteSchedule"},
+        "ScheduleRole.Arn": {"iam:PassRole"},
         INDEXES: SEARCH,
         **MODELS_AND_TOOLS,
         "CredentialsKeyArn": {"kms:Encrypt", "kms:Decrypt"},  # it renews the tokens of vaults
@@ -193,7 +196,9 @@ GRANTS = {
         **OBJECTS,
         INBOX: {"s3:GetObject"},
         BUCKET: {"s3:ListBucket"},
+        KEYS: {"dynamodb:GetItem"},  # the creators of automations
         QUEUE: {"sqs:SendMessage", "sqs:ChangeMessageVisibility", *POLLING},
+        SCHEDULES: {"scheduler:DeleteSchedule"},
         FAILURES: {"sqs:SendMessage"},
         "EventBus.Arn": {"events:PutEvents"},
         INDEXES: SEARCH | FORGET | FILL,
@@ -201,10 +206,12 @@ GRANTS = {
         "CredentialsKeyArn": {"kms:Encrypt", "kms:Decrypt"},  # it renews the tokens of vaults
         **TRACES,
     },
+    "ScheduleRole": {QUEUE: {"sqs:SendMessage"}, **KEY},
     "ApiLogWriter": {"*": {"logs:*"}},
 }
 API = "apigateway.amazonaws.com"
 EVENTS = "events.amazonaws.com"
+SCHEDULER = "scheduler.amazonaws.com"
 REQUESTED = {"Stint Turn Requested", "Stint Response Requested"}
 
 
@@ -266,7 +273,25 @@ def test_roles_are_those_of_services(translated: dict[str, Any]) -> None:
     }
 
     service = dict.fromkeys(GRANTS, json.dumps({"Service": ["lambda.amazonaws.com"]}))
-    assert trusted == service | {"ApiLogWriter": json.dumps({"Service": "apigateway.amazonaws.com"})}
+    others = {"ApiLogWriter": "apigateway.amazonaws.com", "ScheduleRole": SCHEDULER}
+    assert trusted == service | {name: json.dumps({"Service": other}) for name, other in others.items()}
+
+
+def test_scheduler_may_use_its_role_for_the_schedules_of_this_stack_alone(
+    translated: dict[str, Any], statements: list[Statement]
+) -> None:
+    [trust] = translated["Resources"]["ScheduleRole"]["Properties"]["AssumeRolePolicyDocument"]["Statement"]
+
+    assert trust["Condition"] == {
+        "StringEquals": {
+            "aws:SourceAccount": {"Ref": "AWS::AccountId"},
+            "aws:SourceArn": {"Fn::GetAtt": ["ScheduleGroup", "Arn"]},
+        }
+    }
+    passing = [each for each in statements if each.action == "iam:PassRole"]
+    assert [(each.resource, json.loads(each.condition)) for each in passing] == [
+        ("ScheduleRole.Arn", {"StringEquals": {"iam:PassedToService": SCHEDULER}})
+    ]
 
 
 def test_functions_are_invoked_by_the_api_the_rule_and_tools_that_a_parameter_names(
@@ -364,7 +389,7 @@ def test_functions_that_call_tools_know_their_stack(translated: dict[str, Any]) 
 
 
 def test_the_queue_is_written_to_by_those_who_leave_work_to_the_worker(statements: list[Statement]) -> None:
-    senders = {(role, QUEUE) for role in STORING}
+    senders = {(role, QUEUE) for role in {*STORING, "ScheduleRole"}}
 
     failures = {("WorkerRole", FAILURES), (EVENTS, FAILURES)}
     assert allowed(statements, "sqs:SendMessage") == senders | failures

@@ -30,7 +30,7 @@ from stint.openai_agents.schemas.stream_events import (
     TurnEndedEvent,
     TurnProgressEvent,
 )
-from stint.openai_agents.session_reader import SessionReader, SessionView
+from stint.openai_agents.session_reader import SessionReader, SessionView, active_time
 from stint.openai_agents.stream_positions import HIGHEST, START, StreamPosition
 from stint.openai_agents.turn_events import EndType, TurnEvents
 from stint.openai_agents.turns import from_turn, required_actions
@@ -204,7 +204,8 @@ class StreamedTurns:
         last = self.view.record.last
         if turn is not None and (last is None or last.turn_id <= turn.turn_id):
             self.view = await self.reader.refresh(self.view)
-        return SessionStateEvent(type=STATES[status], session=self.view.show(status, turn, actions))
+        last_active = active_time(turn) if turn is not None else None
+        return SessionStateEvent(type=STATES[status], session=self.view.show(status, last_active, actions))
 
     async def show_unstarted(self, turn: Turn) -> list[PlacedEvent]:
         """Return the events of a message without a turn. A stream that begins after them does not have them."""

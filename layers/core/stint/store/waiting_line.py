@@ -185,6 +185,11 @@ class WaitingLine:
         found = self.table.query(self.keys.messages, after=after, attributes=names)
         return [item["sk"] async for item in found if not is_expired(item) and not item.keys().isdisjoint(UNSTARTED)]
 
+    async def was_cancelled(self, since: float) -> bool:
+        """Return whether a message of a session was cancelled in line since a time, in seconds since 1970."""
+        found = self.table.query(self.keys.messages, attributes="sk, expires_at, cancelled_at")
+        return any([item.get("cancelled_at", 0) >= int(since) async for item in found if not is_expired(item)])
+
     async def find_merged(self, fingerprint: str) -> list[str]:
         """Return the messages of earlier attempts of a request that a run took in the last minutes, newest first."""
         if self.keys.left is None:

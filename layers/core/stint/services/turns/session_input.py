@@ -235,17 +235,6 @@ class SessionInput:
             return False
         return True
 
-    async def cancel(self) -> Turn | None:
-        """Cancel the turn that runs or waits for its client, or else the first message in line, and return it."""
-        admission = self.requests.make_admission(self.agent_id, self.session_id, attended=False)
-        turn_id = await admission.kind.find_running()
-        if turn_id is None:
-            places = [place for place in await self.line.read() if not place.alive]
-            turn_id = places[0].message_id if places else None
-        if turn_id is None:
-            return None
-        return await self.requests.cancellation.cancel(self.agent_id, self.session_id, turn_id)
-
     async def take(self, deadline: float, observer: RunObserver | None = None) -> DetachedTurn | None:
         """Start what is first of the input; None if there is none that can start now.
 

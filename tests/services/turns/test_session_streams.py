@@ -21,6 +21,7 @@ from tests.services.session_process import (
 from tests.store.conftest import Cloud
 
 from stint.domain.errors import Conflict
+from stint.domain.llama_stack.turns import TurnStatus
 from stint.domain.run_outcome import ErrorInfo
 from stint.openai_agents.streamed_turns import PlacedEvent
 from stint.store.items import Item
@@ -119,3 +120,14 @@ async def test_each_stream_shows_a_message_that_one_of_them_has_refused(cloud: C
     assert [types(each) for each in seen] == [["turn.created", "turn.failed", "idle"]] * 4
     assert len({tuple(ids(each)) for each in seen}) == 1
     assert await read(await process.open_stream(seconds=0.2), "never") == []
+
+
+async def test_a_model_does_not_get_a_web_search_that_is_disabled(cloud: Cloud, tenant: str) -> None:
+    model = script(said())
+    process = await SessionProcess(cloud, tenant, model).open({"type": "web_search", "mode": "disabled"})
+    await process.post(message("one"))
+    await process.work()
+
+    assert [turn.status for turn in await process.stored()] == [TurnStatus.completed]
+    assert not model.requests[0].tools
+    assert [tool.type for tool in (await process.show()).agent.tools] == ["web_search"]

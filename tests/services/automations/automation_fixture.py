@@ -73,7 +73,7 @@ class AutomationFixture:
         self.schedules = schedules or BreakableSchedules()
         store, key_store = cloud.store, ApiKeyStore(Table(cloud.client, keys_table))
         self.keys = ApiKeys(key_store)
-        creators = CreatorKeys(tenant, authenticates, store.stops, key_store)
+        creators = CreatorKeys(tenant, authenticates, store.stops, lambda: key_store)
         kinds = delete_agent_objects(store, self.queue.send, self.schedules.delete)
         self.deletions = Deletions(kinds, self.queue.send)
         self.targets = self.sessions.services.automation_targets

@@ -1,6 +1,7 @@
 """Composition of the runs of automations, which only the worker loads."""
 
 from collections.abc import Callable
+from functools import cache
 
 from stint.bootstrap.adapters import Adapters
 from stint.domain.tasks import SendTask
@@ -17,14 +18,18 @@ def compose_automation_runs(
     tenant: str, adapters: Adapters, store: Store, send: SendTask, get_targets: Callable[[], Targets]
 ) -> AutomationRuns:
     """Make the use case of a tenant."""
-    # With the function's own role: the table of keys is not part of a tenant's data.
-    keys = ApiKeyStore(Table(make_dynamodb(), adapters.settings.keys_table))
+
+    @cache
+    def get_keys() -> ApiKeyStore:
+        # With the function's own role: the table of keys is not part of a tenant's data.
+        return ApiKeyStore(Table(make_dynamodb(), adapters.settings.keys_table))
+
     return AutomationRuns(
         tenant,
         store.automations,
         store.invocations,
         adapters.schedules,
-        creators=CreatorKeys(tenant, adapters.settings.auth != "none", store.stops, keys),
+        creators=CreatorKeys(tenant, adapters.settings.auth != "none", store.stops, get_keys),
         get_targets=get_targets,
         send=send,
         lease_seconds=adapters.settings.lease_seconds,

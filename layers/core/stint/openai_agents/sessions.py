@@ -23,6 +23,7 @@ from stint.domain.llama_stack.turns import ToolApproval, TurnCreateRequest
 from stint.domain.messages import UserMessage
 from stint.domain.schema import now
 from stint.domain.tools import AgentToolGroupWithArgs, ToolResponse
+from stint.log_keys import add_log_keys
 from stint.openai_agents.agents import to_session_config, update_session_config
 from stint.openai_agents.contents import to_content, to_messages
 from stint.openai_agents.schemas.contents import AgentInputMessage
@@ -83,6 +84,7 @@ class AgentSessions:
         await self.reader.requests.turns.check_input(request)  # before there is a session, which would stay without it
         created = await self.creations.run(self.find_created, create)
         agent_id, session_id = created.split(":")
+        add_log_keys(agent_id=agent_id, session_id=session_id)
         session = SessionInput(self.reader.requests, agent_id, session_id)
         # The id of the session may have been renewed, and that of the message is the same.
         await session.accept_message(request, replace(context, attempt=find_attempt()))

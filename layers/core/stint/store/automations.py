@@ -7,8 +7,6 @@
 
 A change replaces the whole record under the condition that it is the one that was read, by its `revision`. So whoever
 creates a schedule and then names it in the record knows whether that name is the only one.
-
-docs/decisions.md, entry 151, has the reasons.
 """
 
 import time

@@ -12,6 +12,7 @@ creates no automation: the rights of a token or a role end with it, and no recor
 """
 
 import time
+from collections.abc import Callable
 
 from stint.caller import find_end_user, require_principal, require_scope
 from stint.dataclasses import dataclass
@@ -48,7 +49,7 @@ class CreatorKeys:
     tenant: str
     authenticates: bool
     stops: StopStore
-    keys: ApiKeyStore
+    get_keys: Callable[[], ApiKeyStore]
 
     async def read(self, stored: StoredAutomation) -> Principal:
         """Return the principal of a run. Raises CreatorRefused, StoreUnavailable."""
@@ -68,7 +69,7 @@ class CreatorKeys:
 
     async def read_key(self, key_id: str) -> Principal:
         """Return the principal of a key as its record says now. Raises CreatorRefused."""
-        found = await self.keys.find(key_id) if key_id else None
+        found = await self.get_keys().find(key_id) if key_id else None
         if found is None or found.resource.tenant != self.tenant or found.resource.revoked_at is not None:
             raise CreatorRefused("creator_key_revoked")
         if not found.is_live(time.time()):

@@ -97,6 +97,16 @@ async def test_an_update_changes_only_the_fields_that_it_has(process: VaultFixtu
     assert (cleared.name, cleared.metadata, await process.vaults.get(vault.id)) == (None, {}, cleared)
 
 
+async def test_updates_at_the_same_time_keep_the_fields_of_each_other(process: VaultFixture) -> None:
+    vault = await process.create_vault(name="a")
+    updates = [UpdateVault.model_validate(each) for each in ({"name": "b"}, {"metadata": {"team": "c"}})]
+
+    await asyncio.gather(*(process.vaults.update(vault.id, each) for each in updates))
+
+    found = await process.vaults.get(vault.id)
+    assert (found.name, found.metadata) == ("b", {"team": "c"})
+
+
 async def test_a_rotation_replaces_secrets_of_the_same_type(process: VaultFixture, oauth: OAuthServer) -> None:
     vault = await process.create_vault()
     made = await process.add_oauth(vault, oauth, expires_at=LATE)

@@ -37,6 +37,7 @@ from stint.openai_agents.schemas.contents import AgentInputMessage
 from stint.openai_agents.session_reader import SessionReader
 from stint.openai_agents.sessions import AgentSessions
 from stint.openai_agents.tool_checks import check_tools
+from stint.run_stop import refuse_stopped
 from stint.services.agents.sessions import refuse_agent_of_another
 from stint.services.automations.targets import IsOwn, PendingDelivery
 from stint.services.runs.run_handle import RequestContext
@@ -108,6 +109,11 @@ class SessionTargets:
             refuse_agent_of_another(plan.saved_id)
             config, _ = await agents.config_of_new_session(plan.saved_id)
         await agents.require_model(config.model)
+
+    async def refuse_stopped_caller(self) -> None:
+        """Refuse a caller whose runs were stopped. Raises Stopped, StoreUnavailable."""
+        async with self.reader.requests.turns.meters.watch():
+            await refuse_stopped()
 
     async def create_session(self, target: NewSessionTarget, context: RequestContext) -> str:
         """Create a session as the port says."""

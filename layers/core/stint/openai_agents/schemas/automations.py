@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, Strict, model_validator
+from typing_extensions import TypeAliasType
 
 from stint.domain.fields import KnownTypes, Metadata, Nothing, UnsupportedField, invalid, missing
 from stint.domain.limits import ToolLimit
@@ -143,10 +144,14 @@ class OneTimeAutomationParams(Request):
     metadata: Metadata = Field(default_factory=dict)
 
 
-AutomationCreateParams = Annotated[
-    Annotated[PeriodicAutomationParams | OneTimeAutomationParams, Field(discriminator="type")],
-    BeforeValidator(KnownTypes("automation", ("periodic", "once"))),
-]
+AutomationCreateParams = TypeAliasType(
+    "AutomationCreateParams",
+    Annotated[
+        Annotated[PeriodicAutomationParams | OneTimeAutomationParams, Field(discriminator="type")],
+        BeforeValidator(KnownTypes("automation", ("periodic", "once"))),
+    ],
+)
+"""A type with a name: FastAPI would apply the discriminator of a plain union after the validator."""
 
 
 class AutomationUpdateParams(Request):

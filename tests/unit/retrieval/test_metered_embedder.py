@@ -29,6 +29,7 @@ class Reserved:
 
     dollars = DOLLARS
     most_dollars = 100.0
+    most_tokens = inf
 
     def __init__(self) -> None:
         self.settled: list[tuple[int, float]] = []
@@ -50,7 +51,7 @@ class OneReservation:
 
     async def admit(self, requests: int = 1, dollars: float = 0.0) -> None: ...
 
-    async def admit_call(self, tokens: int, dollars: float, least_dollars: float) -> Reserved:
+    async def admit_call(self, tokens: int, dollars: float, least_dollars: float, _: int) -> Reserved:
         return self.reserved
 
     async def close(self, dollars: float, *, started: bool) -> None: ...

@@ -84,7 +84,10 @@ class AgentSessions:
             config = to_session_config(None, params.agent)
             await self.check_servers(config)
             create_both = self.sessions.create_with_agent
-            return f"{await create_both(config, session_id, params.metadata, params.vault_ids)}:{session_id}"
+            agent_id = await create_both(
+                config, session_id, params.metadata, vault_ids=params.vault_ids, budget=params.budget
+            )
+            return f"{agent_id}:{session_id}"
         override: OverrideConfig | None = None
         if self.agents.registry.access.is_limited and (params.agent is None or params.agent.model is None):
             await self.agents.require_model((await self.agents.config_of_new_session(params.agent_id))[0].model)
@@ -94,7 +97,7 @@ class AgentSessions:
             await self.check_servers(config)
             override = partial(replace_config, config=config)
         create = partial(self.sessions.create, params.agent_id, "", session_id=session_id)
-        await create(metadata=params.metadata, override=override, vault_ids=params.vault_ids)
+        await create(metadata=params.metadata, override=override, vault_ids=params.vault_ids, budget=params.budget)
         return f"{params.agent_id}:{session_id}"
 
     async def check_servers(self, config: AgentConfig) -> None:

@@ -12,6 +12,7 @@ from stint.domain.openai.input_items import InputItem
 from stint.domain.openai.items import Item, ItemReference
 from stint.domain.openai.lists import ListObject
 from stint.domain.schema import Request, Schema
+from stint.domain.session_budgets import SessionBudget, SpentBudget
 from stint.domain.tools import LARGE_IMAGE
 
 MAX_ITEMS = 20
@@ -26,6 +27,7 @@ class Conversation(Schema):
     created_at: int
     metadata: dict[str, str] = Field(default_factory=dict)
     expires_at: Omitted[int] = None
+    budget: Omitted[SpentBudget] = None
 
 
 class StoredItem(Schema):
@@ -61,9 +63,12 @@ def check_references(items: list[InputItem]) -> list[InputItem]:
 
 
 class CreateConversation(Request):
+    """A conversation to be created. `budget` limits what all its responses spend."""
+
     items: Annotated[list[InputItem], Field(max_length=MAX_ITEMS), PartLimit] = Field(default_factory=list)
     metadata: Metadata = Field(default_factory=dict)
     expires_after: Omitted[Expiry] = None
+    budget: Omitted[SessionBudget] = None
 
     _check_items = field_validator("items")(check_references)
 

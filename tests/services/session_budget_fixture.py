@@ -80,16 +80,11 @@ class LimitedSession(TurnFixture):
     """A process that serves a session with a budget. Its server tools are `add`, `sub` and `mul`."""
 
     def __init__(
-        self,
-        cloud: Cloud,
-        tenant: str,
-        model: Script,
-        tools: FakeTools | None = None,
-        prices: str = PRICES,
-        **kept: Any,
+        self, cloud: Cloud, tenant: str, model: Script, tools: FakeTools | None = None, **settings: Any
     ) -> None:
         self.cloud, self.tools, self.script = cloud, tools or FakeTools(), model
-        super().__init__(cloud.store, tenant, model, providers={KIND: self.tools}, prices=prices, **kept)
+        settings = {"prices": PRICES} | settings
+        super().__init__(cloud.store, tenant, model, providers={KIND: self.tools}, **settings)
 
     async def begin(self, *client_tools: str, **budget: Any) -> "LimitedSession":
         """Create the agent, and a session with a budget."""

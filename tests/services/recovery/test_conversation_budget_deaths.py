@@ -11,6 +11,7 @@ from tests.store.conftest import Cloud
 from stint.caller import RequestAttempt
 from stint.domain.errors import NotFound
 from stint.domain.ids import name_of, new_id
+from stint.domain.openai.stored_responses import ResponseRecord, StoredResponse
 from stint.domain.steps import InferenceStep
 
 LEASE = 30.0
@@ -114,3 +115,25 @@ async def test_a_worker_that_dies_at_any_write_counts_each_stored_call_once(own_
 
         assert await heir.worker_fixture.status(response_id) == "completed", (operation, number)
         assert await heir.spent() == TOKENS * await stored_calls(heir, response_id), (operation, number)
+
+
+async def test_a_holder_that_writes_until_its_lease_is_taken_over_is_counted(own_cloud: Cloud, tenant: str) -> None:
+    talk = await begin(own_cloud, tenant)
+    run = await talk.start("Hello", **talk.fields)
+    await die_at(own_cloud, "PutItem", 2, lambda: talk.play(run))
+    CLOCK.move(LEASE + 1)
+    responses, late = talk.worker_fixture.store.responses, ResponseRecord(skipped=0, spent="0 999")
+    read = responses.get
+
+    async def read_and_write(tenant: str, response_id: str) -> StoredResponse:
+        found = await read(tenant, response_id)
+        if found.ending is None and found.spent != late.spent:
+            await responses.append(tenant, response_id, len(found.records), late, None)
+        return found
+
+    responses.get = read_and_write  # type: ignore[method-assign]
+    heir = talk.heir(model())
+    await heir.answer()
+    responses.get = read  # type: ignore[method-assign]
+
+    assert await heir.spent() == 999 + 2 * TOKENS

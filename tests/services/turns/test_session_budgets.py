@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from tests.script_model import Part, Script, deadline, script, until
+from tests.services.polling import poll_until
 from tests.services.session_budget_fixture import (
     DOLLARS,
     TOKENS,
@@ -344,12 +345,11 @@ async def test_a_turn_that_runs_long_shows_what_it_has_spent_when_its_lease_is_r
     async def lease_end() -> int | None:
         return (await fixture.store.sessions.get(*fixture.ids)).lease_until
 
-    async def is_shown() -> None:
-        while await fixture.spent() != TOKENS:
-            await asyncio.sleep(0.01)
+    async def is_shown() -> bool:
+        return await fixture.spent() == TOKENS
 
     await until(lambda: bool(fixture.tools.invocations))
-    await keep_running(asyncio.create_task(is_shown()), lease_end, 0.3)
+    await keep_running(asyncio.create_task(poll_until(is_shown)), lease_end, 0.3)
     gate.set()
     await running
 

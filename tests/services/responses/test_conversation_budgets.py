@@ -63,7 +63,7 @@ async def test_a_conversation_shows_what_its_responses_have_spent_and_what_is_le
 
 @pytest.mark.parametrize("budget", [{"max_dollars": DOLLARS}, {"max_tokens": TOKENS}])
 async def test_a_response_of_a_spent_conversation_is_refused_before_it_is_stored(
-    making: Making, budget: dict[str, float]
+    making: Making, budget: dict[str, Any]
 ) -> None:
     talk = await making.conversation(script(answered(), answered()), **budget)
     await talk.answer()
@@ -114,7 +114,8 @@ async def test_a_conversation_with_a_limit_of_money_refuses_a_model_without_a_pr
 
 async def test_a_budget_costs_no_read_and_no_write(making: Making, cloud: Cloud) -> None:
     found = []
-    for budget in ({}, {"max_dollars": 1_000, "max_tokens": 100_000}):
+    budgets: list[dict[str, Any]] = [{}, {"max_dollars": 1_000, "max_tokens": 100_000}]
+    for budget in budgets:
         talk = await making.conversation(script(*[answered()] * 3), **budget)
         await talk.answer()
         cloud.forget()

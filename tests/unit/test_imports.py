@@ -41,11 +41,11 @@ MODULES = {
     "agents": 595,
     "knowledge": 624,
     "october": 634,
-    "openai_agents": 637,
+    "openai_agents": 640,
     "registry": 596,
     "responses": 676,
     "turns": 584,
-    "worker": 623,
+    "worker": 625,
 }
 
 # The second import finds every library loaded: what reads the environment then is the package itself.

@@ -13,6 +13,8 @@ call that is counted once is not counted again:
 What a dead process spent after its last record is lost: at most one model call. A run is refused when nothing is left,
 a model call when less is left than its input needs, and an answer ends when what is left is spent. A fork is another
 session: it has the limits of its source, and has spent nothing.
+
+docs/decisions.md, entry 151, has the reasons.
 """
 
 from collections.abc import Callable

@@ -116,7 +116,7 @@ async def test_a_turn_that_another_process_ended_counts_for_the_next_one(own_clo
     assert await other.spent() == TOKENS * await stored_calls(other) == TOKENS * 3
 
 
-async def test_a_budget_that_a_dead_process_has_spent_refuses_the_next_turn(own_cloud: Cloud, tenant: str) -> None:
+async def test_what_a_dead_process_has_spent_refuses_the_next_turn(own_cloud: Cloud, tenant: str) -> None:
     fixture = await begin(own_cloud, tenant, tokens=TOKENS)
     await die_at(own_cloud, "PutItem", 2, fixture.turn)
     CLOCK.move(LEASE + 3)

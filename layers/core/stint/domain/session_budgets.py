@@ -36,7 +36,7 @@ UNLIMITED = "-"
 
 
 class SessionBudget(Request):
-    """What a session or conversation may spend as a whole, at least one of both: US dollars, and tokens each way."""
+    """Limits of what a session or conversation spends as a whole, at least one: US dollars, and tokens each way."""
 
     max_dollars: Omitted[Annotated[float, Field(strict=True, gt=0, le=MOST_DOLLARS, allow_inf_nan=False)]] = None
     max_tokens: Omitted[Annotated[int, Field(strict=True, ge=1, le=MOST_PER_MINUTE)]] = None

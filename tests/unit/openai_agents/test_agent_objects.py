@@ -166,6 +166,21 @@ def test_an_update_of_a_session_keeps_its_instructions() -> None:
     assert shown["reasoning"] == {"effort": "high", "summary": "auto"}
 
 
+@pytest.mark.parametrize(("given", "effort"), [({}, "low"), ({"effort": None}, None), ({"effort": "high"}, "high")])
+def test_an_update_of_a_session_without_an_effort_keeps_it(given: dict[str, Any], effort: str | None) -> None:
+    config = create(reasoning={"effort": "low", "summary": "auto"})
+
+    params = SessionAgentUpdate.model_validate({"reasoning": given})
+
+    assert show_session(update_session_config(config, params))["reasoning"] == {"effort": effort, "summary": "auto"}
+
+
+def test_a_disabled_web_search_is_shown() -> None:
+    [tool] = show(create(tools=[{"type": "web_search", "mode": "disabled", "context_size": "low"}]))["tools"]
+
+    assert (tool["mode"], tool["context_size"]) == ("disabled", "low")
+
+
 def test_credentials_are_never_shown() -> None:
     secret = "sk-abcdefghijklmnopqrstuvwxyz012345"
     transport = {

@@ -50,6 +50,9 @@ if TYPE_CHECKING:  # few sessions have vaults
 FAILED = "error"
 """Key of the metadata of a result without success, whose content is the error."""
 
+NO_MESSAGE = "The tool failed without a message."
+"""What the model gets of a result without success that has no error."""
+
 
 @dataclass(frozen=True, slots=True)
 class AgentSessions:
@@ -196,7 +199,9 @@ def to_answer(event: ToolResultEvent) -> ClientResult:
     if event.success:
         return ClientResult(event.turn_id, ToolResponse(call_id=event.call_id, tool_name="", content=content))
     metadata = {FAILED: True}
-    response = ToolResponse(call_id=event.call_id, tool_name="", content=event.error or content, metadata=metadata)
+    response = ToolResponse(
+        call_id=event.call_id, tool_name="", content=event.error or content or NO_MESSAGE, metadata=metadata
+    )
     return ClientResult(event.turn_id, response)
 
 

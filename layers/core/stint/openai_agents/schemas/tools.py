@@ -138,7 +138,7 @@ SearchMode = Literal["live", "cached", "disabled"]
 
 
 class AgentWebSearchTool(Request):
-    """A web search. The mode `cached` is a hint, and `disabled` leaves the tool out."""
+    """A web search. The mode `cached` is a hint, and with `disabled` the model does not get the tool."""
 
     type: Literal["web_search"]
     mode: SearchMode = "live"

@@ -32,6 +32,7 @@ from stint.tools.port import (
     REMOTE_EXECUTION,
     SEARCH_PROVIDERS,
     SERVER_REFUSED,
+    WEB_SEARCH_GROUP,
     Toolgroup,
     ToolProvider,
 )
@@ -80,7 +81,7 @@ class Tools:
             ToolUnavailable: a toolgroup's provider cannot list its tools, and there is no cached list.
         """
         client = {tool.name: signature_of(tool) for tool in config.client_tools}
-        selections = [await self.select(wanted) for wanted in (*config.toolgroups, *added)]
+        selections = [await self.select(wanted) for wanted in (*config.toolgroups, *added) if not is_disabled(wanted)]
         # A toolgroup is listed once, however many of its tools are named.
         groups = {selection.toolgroup.identifier: selection.toolgroup for selection in selections}
         optional = find_optional(selections) if any(map(SERVER_OF, selections)) else ()
@@ -202,6 +203,11 @@ class Tools:
                 param="toolgroups",
             )
         return wanted
+
+
+def is_disabled(group: AgentToolGroup) -> bool:
+    """Return whether a toolgroup is a web search that says only that the model gets none."""
+    return not isinstance(group, str) and group.name == WEB_SEARCH_GROUP and group.args.get("mode") == "disabled"
 
 
 def find_optional(selections: Sequence[Selection]) -> set[str]:

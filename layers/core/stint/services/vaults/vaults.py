@@ -215,8 +215,9 @@ class Vaults:
             credential = credential.model_copy(update={"auth": auth})
         credential = credential.model_copy(update={"updated_at": int(time.time())})
         sealed = {**found.sealed, **await self.seal(credential, clear)}
-        # New secrets may be accepted where the old ones were refused.
-        changed = replace(found, credential=credential, sealed=sealed, refused="" if clear else found.refused)
+        # A new access token says nothing about a spent refresh token. Servers end all tokens when one is sent again.
+        may_renew = REFRESH_TOKEN in clear or CLIENT_SECRET in clear
+        changed = replace(found, credential=credential, sealed=sealed, refused="" if may_renew else found.refused)
         await self.store.replace_credential(self.tenant, found, changed)
         return credential
 

@@ -8,7 +8,7 @@ import httpx
 import pytest
 from llama_stack_client import APIStatusError as LlamaStatusError
 from llama_stack_client import LlamaStackClient
-from openai import APIStatusError, OpenAI
+from openai import APIStatusError, BadRequestError, OpenAI
 from tests.api.agents_api_client import AGENT, BETA, NONE, SESSIONS, message, post_events, result_of
 from tests.api.api_client import agent_config, assert_error, create_agent, open_session, turn
 from tests.api.app_fixture import AppFixture, Served
@@ -108,6 +108,9 @@ def test_openais_client_sets_the_budget_of_a_conversation_with_an_extra_body(
     assert shown.budget["spent_tokens"] == response.usage.total_tokens
     changed: Any = openai.conversations.update(created.id, metadata={"a": "b"})
     assert changed.budget == shown.budget
+    body: Any = {"budget": {"max_tokens": 1_000_000}}
+    with pytest.raises(BadRequestError, match="The budget of a conversation cannot be changed"):
+        openai.conversations.update(created.id, metadata={"a": "b"}, extra_body=body)
 
 
 @pytest.mark.parametrize("how", [{}, {"background": True}, {"stream": True}])
@@ -197,8 +200,8 @@ def test_the_update_of_a_session_keeps_its_budget(openai: OpenAI, http: httpx.Cl
 
     assert changed.budget["max_tokens"] == 5
     body = {"budget": {"max_tokens": 50_000}}
-    http.post(f"{SESSIONS}/{created.id}", json=body, headers=BETA)
-    assert http.get(f"{SESSIONS}/{created.id}", headers=BETA).json()["budget"]["max_tokens"] == 5
+    refused = http.post(f"{SESSIONS}/{created.id}", json=body, headers=BETA)
+    assert (refused.status_code, refused.json()["error"]["param"]) == (400, "budget")
 
 
 HOSTILE = [

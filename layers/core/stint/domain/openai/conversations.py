@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field, field_validator
 
 from stint.domain.expiry import Expiry
-from stint.domain.fields import Metadata, Omitted, is_unset, refusal
+from stint.domain.fields import Metadata, Nothing, Omitted, UnsupportedField, is_unset, refusal
 from stint.domain.limits import PartLimit
 from stint.domain.openai.image_generation import ImageGenerationCall
 from stint.domain.openai.input_items import InputItem
@@ -17,6 +17,9 @@ from stint.domain.tools import LARGE_IMAGE
 
 MAX_ITEMS = 20
 """Maximum items of one request, as at OpenAI."""
+
+
+FIXED_BUDGET = "The budget of a conversation cannot be changed. Create another conversation"
 
 
 class Conversation(Schema):
@@ -77,6 +80,7 @@ class UpdateConversation(Request):
     """The request that replaces all metadata. Null means none."""
 
     metadata: Metadata | None
+    budget: Annotated[Nothing, UnsupportedField(FIXED_BUDGET)] = None
 
 
 class CreateItems(Request):

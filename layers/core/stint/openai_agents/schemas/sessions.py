@@ -134,6 +134,7 @@ class SessionUpdateParams(Request):
     metadata: Metadata | None = None
     vault_ids: OfNewSessions = None
     agent_id: OfNewSessions = None
+    budget: OfNewSessions = None
     review: Review = None
     prompt_cache_options: AgentCacheOptions | None = None
 

@@ -51,8 +51,8 @@ class Reservation(Protocol):
         """Reserve more money, and return how much: less if less is left, 0 if nothing is."""
         ...
 
-    async def settle(self, tokens: int, dollars: float) -> None:
-        """Replace the reservation by what the call has spent."""
+    async def settle(self, tokens: int, dollars: float, shown_dollars: float, /) -> None:
+        """Replace the reservation by what the call has spent. `shown_dollars` are those that its caller may know."""
         ...
 
 

@@ -94,7 +94,7 @@ class Recorded:
         self.money -= found
         return found
 
-    async def settle(self, tokens: int, dollars: float) -> None:
+    async def settle(self, tokens: int, dollars: float, _: float) -> None:
         self.calls.append(("settle", tokens, dollars))
 
     async def close(self, dollars: float, *, started: bool) -> None:

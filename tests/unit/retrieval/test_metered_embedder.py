@@ -38,7 +38,7 @@ class Reserved:
     async def top_up(self, dollars: float) -> float:
         return dollars
 
-    async def settle(self, tokens: int, dollars: float) -> None:
+    async def settle(self, tokens: int, dollars: float, _: float) -> None:
         self.settled.append((tokens, dollars))
 
 

@@ -63,7 +63,7 @@ class Budget:
             raise QuotaExceeded("The budget is spent.")
         return self
 
-    async def settle(self, tokens: int, dollars: float) -> None:
+    async def settle(self, tokens: int, dollars: float, _: float) -> None:
         self.settled.append((tokens, dollars))
 
     async def close(self, dollars: float, *, started: bool) -> None: ...

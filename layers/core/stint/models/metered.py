@@ -289,8 +289,11 @@ class MeteredCall:
                 await self.money.close()
         finally:
             if self.reservation is not None and self.price is not None:
-                dollars = self.price.in_tier(self.tier).cost_of(spent)
-                await self.reservation.settle(spent.input_tokens + spent.output_tokens, dollars)
+                price, shown = self.price.in_tier(self.tier), spent
+                if self.meter.counted.hides_cache:
+                    shown = spent.without_cache()
+                tokens = spent.input_tokens + spent.output_tokens
+                await self.reservation.settle(tokens, price.cost_of(spent), price.cost_of(shown))
 
 
 def with_writes(usage: Usage, request: InferenceRequest, model_id: str, price: ModelPrice) -> Usage:

@@ -160,7 +160,7 @@ class MeteredEmbedder:
             raise
         finally:
             if reservation:
-                await reservation.settle(spent.total_tokens, cost)
+                await reservation.settle(spent.total_tokens, cost, cost)
         return found
 
 

@@ -235,7 +235,7 @@ class CallReservation:
         self.microdollars += reserved.microdollars
         return reserved.microdollars / MICRO
 
-    async def settle(self, tokens: int, dollars: float) -> None:
+    async def settle(self, tokens: int, dollars: float, _shown_dollars: float = 0.0, /) -> None:
         """Replace the reservation by what the call has spent."""
         await self.budgets.settle_call(self, tokens, dollars)
 

@@ -60,7 +60,7 @@ class SessionSpending:
             await self.caller.admit(requests, dollars)
 
     async def admit_call(
-        self, tokens: int, dollars: float, least_dollars: float, least_tokens: int
+        self, tokens: int, dollars: float, least_dollars: float, least_tokens: int, /
     ) -> "SessionReservation":
         """Reserve what a model call may spend, or what is left of it. Raises QuotaExceeded if that is not enough."""
         money, left = self.ledger.money, self.ledger.tokens
@@ -129,13 +129,13 @@ class SessionReservation:
         allowed = await self.caller.top_up(found / MICRO)
         return min(allowed, found / MICRO)
 
-    async def settle(self, tokens: int, dollars: float) -> None:
-        """Replace the reservation by what the call has spent."""
+    async def settle(self, tokens: int, dollars: float, shown_dollars: float, /) -> None:
+        """Replace the reservation by what the call has spent: in the session, what its readers may know."""
         self.close()
-        self.ledger.money.run += dollars * MICRO
+        self.ledger.money.run += shown_dollars * MICRO
         self.ledger.tokens.run += tokens
         if self.caller is not None:
-            await self.caller.settle(tokens, dollars)
+            await self.caller.settle(tokens, dollars, shown_dollars)
 
     def close(self) -> None:
         """Return all that is reserved in the session."""

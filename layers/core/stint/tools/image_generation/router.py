@@ -108,7 +108,7 @@ class MeteredImages:
             raise
         finally:
             if reservation:
-                await reservation.settle(spent, cost)
+                await reservation.settle(spent, cost, cost)
         return image
 
 

@@ -229,7 +229,7 @@ def test_an_invalid_schema_is_refused_with_its_place() -> None:
         ({"tools": [{"type": "tool_search"}]}, "0", "declare the functions"),
         ({"tools": [{"type": "programmatic_tool_calling"}]}, "0", "remove the tool"),
         ({"tools": [{"type": "computer_use"}]}, "0", "no computer"),
-        ({"tools": [{"type": "automations"}]}, "0", "scheduler"),
+        ({"tools": [{"type": "automations"}]}, "0", "create no automations"),
         ({"tools": [SERVER | {"transport": {"type": "stdio"}}]}, "transport", "starts no processes"),
         ({"tools": [SERVER | {"connection_origin": "environment"}]}, "connection_origin", "service"),
         ({"tools": [SERVER | {"credential_id": ""}]}, "credential_id", "at least 1"),

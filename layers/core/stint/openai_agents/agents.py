@@ -164,7 +164,8 @@ def check(config: AgentConfig, path: str) -> AgentConfig:
 def from_agent(agent_id: str, config: AgentConfig, created_at: datetime, updated_at: datetime) -> AgentObject:
     """Convert a saved agent."""
     return AgentObject(
-        **settings_of(agent_id, config, shows_headers=True),
+        **identity_of(agent_id, config),
+        **settings_of(config, shows_headers=True),
         metadata=config.metadata or {},
         created_at=int(created_at.timestamp()),
         updated_at=int(updated_at.timestamp()),
@@ -173,14 +174,16 @@ def from_agent(agent_id: str, config: AgentConfig, created_at: datetime, updated
 
 def from_session_agent(agent_id: str, config: AgentConfig) -> SessionAgentObject:
     """Convert the agent of a session."""
-    return SessionAgentObject(**settings_of(agent_id, config, shows_headers=False))
+    return SessionAgentObject(**identity_of(agent_id, config), **settings_of(config, shows_headers=False))
 
 
-def settings_of(agent_id: str, config: AgentConfig, *, shows_headers: bool) -> dict[str, Any]:
-    """Return the fields that an agent and the agent of a session show."""
+def identity_of(agent_id: str, config: AgentConfig) -> dict[str, Any]:
+    return {"id": agent_id, "name": config.name}
+
+
+def settings_of(config: AgentConfig, *, shows_headers: bool) -> dict[str, Any]:
+    """Return the fields that each agent shows."""
     return {
-        "id": agent_id,
-        "name": config.name,
         "model": config.model,
         "instructions": config.instructions or None,
         "tools": from_tools(config, shows_headers=shows_headers),

@@ -104,12 +104,13 @@ class Vaults:
         return await self.store.list(self.tenant, after=after, limit=limit, newest_first=newest_first, accepts=accepts)
 
     async def update(self, vault_id: str, request: UpdateVault) -> Vault:
-        """Change the given fields of a vault."""
-        vault = await self.get(vault_id)
+        """Change the given fields of a vault. Another request at the same time may change the others."""
         changes = {name: getattr(request, name) for name in request.model_fields_set}
-        changed = vault.model_copy(update=changes)
-        await self.store.replace(self.tenant, changed)
-        return changed
+        while True:
+            found = await self.open(vault_id)
+            changed = found.vault.model_copy(update=changes)
+            if await self.store.replace(self.tenant, found, changed):
+                return changed
 
     async def delete(self, vault_id: str) -> None:
         """Delete a vault with its credentials. When this returns, no turn gets one of them any more."""

@@ -45,7 +45,8 @@ from stint.models.json_schemas import ANY_OBJECT
 from stint.models.port import ChatModel
 from stint.models.routing import Router
 from stint.services.registry.registry import Registry
-from stint.services.registry.tools import Tools, as_port
+from stint.services.registry.selections import as_port
+from stint.services.registry.tools import Tools
 from stint.services.responses.code_runs import CodeAccess, code_interpreter
 from stint.services.responses.hosted_tools import WEB_SEARCH, HostedTools, callable_names, list_item, names_of
 from stint.services.responses.masking import with_credentials

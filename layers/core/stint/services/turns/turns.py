@@ -52,6 +52,7 @@ from stint.services.turns.resume import (
     refuse_waiting,
     resumed_run,
     stored_answer,
+    withdraw_approvals,
 )
 from stint.services.turns.session_documents import SessionDocuments
 from stint.services.turns.session_opener import OpenSession, SessionOpener
@@ -151,7 +152,7 @@ class Turns:
         make_line, webhooks = self.store.session_line, self.opener.webhooks
         recorder = self.opener.make_recorder(session)
         log = TurnLog(self.store.turns, session.keeper, turn, make_line, recorder=recorder, webhooks=webhooks)
-        log.approvals = plan.toolbox.approvals
+        log.toolbox = plan.toolbox
         return log
 
     @metered
@@ -185,6 +186,8 @@ class Turns:
             answer = stored or answer_turn(turn, calls, noted, request)
             overrides = kept_overrides(turn)
             plan = await self.planner.plan(session.config, overrides, context.provider_data, session.caller)
+            if answer.approved:
+                answer = withdraw_approvals(answer, turn, noted, plan.toolbox)
             log = self.make_log(session, turn, plan)
             checks = ResultChecks(plan.toolbox, turn_id, deadline)
             if stored is None and (given := answer.step) is not None:

@@ -209,8 +209,8 @@ def has_name(name: str, entry: Any) -> bool:
 
 def function_name(reference: str) -> str:
     """Return the name of a function, given that, or a partial or full ARN, with or without a version or an alias."""
-    _, found, rest = reference.partition("function:")
-    return (rest if found else reference).partition(":")[0].casefold()
+    parts = reference.casefold().split(":")
+    return parts[parts.index("function") + 1] if "function" in parts[:-1] else parts[0]
 
 
 def generators_of(args: Mapping[str, Any]) -> list[str]:

@@ -17,8 +17,10 @@ DECISION = "agent.session.input.mcp_approval_request_result"
 Body = dict[str, Any]
 
 
-def approve(http: httpx.Client, session: str, paused: Body, approve: bool = True, **headers: str) -> httpx.Response:
-    approvals = [{"call_id": call_id, "approve": approve} for call_id in paused["pending_approvals"]]
+def approve(
+    http: httpx.Client, session: str, paused: Body, *, decision: bool = True, headers: dict[str, str] | None = None
+) -> httpx.Response:
+    approvals = [{"call_id": call_id, "approve": decision} for call_id in paused["pending_approvals"]]
     body = {"tool_responses": [], "approvals": approvals}
     return http.post(f"{session}/turn/{paused['turn_id']}/resume", json=body, headers=headers)
 
@@ -123,8 +125,8 @@ def test_another_user_cannot_approve(http: httpx.Client) -> None:
         f"{session}/turn", json={"messages": [{"role": "user", "content": FOX}]}, headers={"x-stint-user": "ann"}
     )
 
-    refused = approve(http, session, asked.json(), **{"x-stint-user": "bob"})
-    done = approve(http, session, asked.json(), **{"x-stint-user": "ann"})
+    refused = approve(http, session, asked.json(), headers={"x-stint-user": "bob"})
+    done = approve(http, session, asked.json(), headers={"x-stint-user": "ann"})
 
     assert refused.status_code == 403, refused.text
     assert done.json()["status"] == "completed"
@@ -134,10 +136,10 @@ def test_a_retry_gets_the_first_answer_and_another_decision_none(http: httpx.Cli
     session = open_session(http, toolgroups=[ASKING])
     paused = turn(http, session, FOX)
 
-    first = approve(http, session, paused, **{"idempotency-key": "k"})
-    again = approve(http, session, paused, **{"idempotency-key": "k"})
+    first = approve(http, session, paused, headers={"idempotency-key": "k"})
+    again = approve(http, session, paused, headers={"idempotency-key": "k"})
     repeated = approve(http, session, paused)
-    changed = approve(http, session, paused, approve=False)
+    changed = approve(http, session, paused, decision=False)
 
     assert again.json() == first.json() == repeated.json()
     assert changed.status_code in (400, 409), changed.text
@@ -163,7 +165,7 @@ def test_a_call_waits_in_a_session_of_the_agents_api(
     with openai_client(server) as client:
         session = start_session(client, FOX, tools=[tool | {"require_approval": "always"}])
         app_fixture.run_waiting()
-        session = client.beta.agents.sessions.retrieve(session.id)
+        session = retrieve(client, session.id)
         [action] = session.required_actions
         assert (session.status, action.type) == ("requires_action", "mcp_approval_request")
         assert (action.request.server_label, action.request.name) == ("builtin::photogen", "photogen")
@@ -182,6 +184,10 @@ def test_a_call_waits_in_a_session_of_the_agents_api(
     assert bool(call.result) == (decision == "approve")
 
 
+def retrieve(client: OpenAI, session_id: str) -> Any:
+    return client.beta.agents.sessions.retrieve(session_id)
+
+
 def items_of(client: OpenAI, session_id: str) -> list[Any]:
     return list(client.beta.agents.sessions.items.list(session_id))
 
@@ -194,7 +200,7 @@ def test_a_message_does_not_steer_past_an_approval(http: httpx.Client, server: S
         app_fixture.run_waiting()
         post_events(http, session.id, message("say: I approve"))
         app_fixture.run_waiting()
-        waiting = client.beta.agents.sessions.retrieve(session.id)
+        waiting = retrieve(client, session.id)
         [action] = waiting.required_actions
         decide = {"type": "mcp_tool_call", "decision": "deny"}
         first = post_events(http, session.id, {"type": DECISION, "request_id": action.request_id, "response": decide})

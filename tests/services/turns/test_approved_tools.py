@@ -168,10 +168,10 @@ async def test_a_turn_adds_an_approval(bank: Bank, added: dict[str, Any]) -> Non
 
 
 async def test_a_resume_keeps_what_the_turn_added(bank: Bank) -> None:
-    made = await bank.open(script(called("pay"), called("look"), said("Done.")), toolgroups=["bank"])
+    made = await bank.open(model := script(PAY, called("look"), said("Done.")), toolgroups=["bank"])
     paused = await made.turn(require_approval="always")
 
-    again = await resumed(await bank.reopen(made, made.model), paused.turn_id, answer(approvals=[("c0", True)]))
+    again = await resumed(await bank.reopen(made, model), paused.turn_id, answer(approvals=[("c0", True)]))
 
     assert (again.status, again.pending_approvals) == (TurnStatus.awaiting_input, ["c0"])
     assert [function for function, _ in bank.calls] == ["pay-1"]

@@ -29,8 +29,8 @@ from aws_lambda_powertools.utilities.batch import BatchProcessor, EventType, pro
 from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 from pydantic import ValidationError
 
-from stint.bootstrap.openai import OpenAIComposition
 from stint.bootstrap.restore import start
+from stint.bootstrap.worker import WorkerComposition
 from stint.caller import acting_as, set_tenant
 from stint.domain.errors import NotFound, NotMarkedDeleted, StintError, WriteInProgress
 from stint.domain.notifications.completion_events import CompletionEvent, ResponseFinished
@@ -43,7 +43,7 @@ from stint.settings import load_settings
 
 T = TypeVar("T")
 
-composition = OpenAIComposition(load_settings)
+composition = WorkerComposition(load_settings)
 start(composition)
 
 RESERVE_SECONDS = 5.0

@@ -35,13 +35,15 @@ TASK_SECONDS = 60.0
 
 
 class InlineQueue:
-    """The work queue, whose tasks this process handles at once."""
+    """The work queue, whose tasks this process handles at once. `sent` has its messages."""
 
     def __init__(self, composition: OpenAIComposition) -> None:
         self.composition = composition
+        self.sent: list[str] = []
         self._running: set[asyncio.Task[None]] = set()
 
     async def send(self, task: AnyTask) -> None:
+        self.sent.append(task.model_dump_json())
         if task.delay_seconds:
             return
         running = asyncio.get_running_loop().create_task(self.run(task))
@@ -78,7 +80,8 @@ class Stack:
         variables = engine.running.variables() | defaults | dict(environment)
         self.settings: Settings = read_settings({**os.environ, **variables})
         self.composition = OpenAIComposition(lambda: self.settings)
-        vars(self.composition)["queue"] = InlineQueue(self.composition)
+        self.queue = InlineQueue(self.composition)
+        vars(self.composition)["queue"] = self.queue
         self.operator = OperatorComposition(lambda: self.settings)
         self.access = ThreadPoolExecutor(1)
         self.system = read_system()

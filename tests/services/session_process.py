@@ -19,8 +19,9 @@ from stint.models.port import ChatModel
 from stint.openai_agents import session_stream
 from stint.openai_agents.composition import compose_openai_agents, make_vaults
 from stint.openai_agents.schemas.sessions import AgentSessionObject, SessionCreateParams, SessionEventsParams
-from stint.openai_agents.session_stream import PlacedEvent, SessionStream, StreamTimes
+from stint.openai_agents.session_stream import SessionStream, StreamTimes, open_session_stream
 from stint.openai_agents.stream_positions import StreamPosition, read_position
+from stint.openai_agents.streamed_turns import PlacedEvent
 from stint.services.background.waiting_runs import WaitingRuns
 from stint.services.deletions import Deletions
 from stint.services.runs.run_handle import RequestContext
@@ -113,9 +114,8 @@ class SessionProcess:
         async def is_left() -> bool:
             return False
 
-        stream = SessionStream(reader, reader.input_of(view), view, times, is_left)
-        await stream.begin(read_position(last_id, self.session_id) if last_id else None)
-        return stream
+        position = read_position(last_id, self.session_id) if last_id else None
+        return await open_session_stream(reader, view, times, position, is_left)
 
     async def show(self) -> AgentSessionObject:
         reader = self.services.reader

@@ -41,11 +41,11 @@ MODULES = {
     "agents": 594,
     "knowledge": 622,
     "october": 632,
-    "openai_agents": 635,
+    "openai_agents": 638,
     "registry": 594,
     "responses": 674,
     "turns": 582,
-    "worker": 621,
+    "worker": 623,
 }
 
 # The second import finds every library loaded: what reads the environment then is the package itself.

@@ -22,7 +22,7 @@ from tests.store.conftest import Cloud
 
 from stint.domain.errors import Conflict
 from stint.domain.run_outcome import ErrorInfo
-from stint.openai_agents.session_stream import PlacedEvent
+from stint.openai_agents.streamed_turns import PlacedEvent
 from stint.store.items import Item
 from stint.store.table import Table
 

@@ -1,13 +1,14 @@
 """Composition of the services of OpenAI's Agents API. Only its own function loads this module."""
 
 from collections.abc import Callable
-from functools import cache
+from functools import cache, cached_property
 from typing import TYPE_CHECKING
 
 from stint.apis.agents import AgentsServices
 from stint.bootstrap.adapters import Adapters
 from stint.bootstrap.agents import AgentsComposition
 from stint.bootstrap.restore import per_tenant
+from stint.bootstrap.schedules import make_schedules
 from stint.dataclasses import fields
 from stint.domain.ids import TENANT
 from stint.openai_agents.services import OpenAIAgentsServices
@@ -25,6 +26,10 @@ class OpenAIAgentsComposition(AgentsComposition):
     def __init__(self, read_settings: Callable[[], Settings]) -> None:
         super().__init__(read_settings)
         self.make_agents_services: Callable[[str], OpenAIAgentsServices] = per_tenant(self.compose_agents_services)
+
+    @cached_property
+    def adapters(self) -> Adapters:
+        return Adapters(self.settings, make_schedules=make_schedules)
 
     def compose_agents_services(self, tenant: str) -> OpenAIAgentsServices:
         return compose_openai_agents(self.make_services(tenant), self.settings, vaults_of(self, tenant))

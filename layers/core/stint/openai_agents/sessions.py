@@ -172,7 +172,9 @@ class AgentSessions:
                 raise
             raise InvalidRequest(error.message, code="invalid_request_error") from None
         if any(isinstance(event, CancelEvent) for event in events):
-            await session.cancel()
+            from stint.services.turns.session_cancellation import cancel_session  # noqa: PLC0415 - few requests cancel
+
+            await cancel_session(session, context.attempt)
 
 
 def replace_config(_saved: AgentConfig, *, config: AgentConfig) -> AgentConfig:

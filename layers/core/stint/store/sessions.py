@@ -62,12 +62,17 @@ class LastTurn(NamedTuple):
     records: int
 
 
-class SessionSigns(NamedTuple):
+class SessionActivity(NamedTuple):
     """The turn that runs, the last turn that was released, and the time of the last input (`SessionRecord`)."""
 
     lease_turn: str | None
     last: LastTurn | None
     input_at: int | None
+
+    @property
+    def newest_turn(self) -> str:
+        """Return the newest turn; empty if there is none."""
+        return max(self.last.turn_id if self.last is not None else "", self.lease_turn or "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,13 +265,13 @@ class SessionStore:
         [raw] = await self._documents.read([item])
         return SessionSettings.model_validate_json(raw)
 
-    async def peek(self, tenant: str, agent_id: str, session_id: str) -> SessionSigns:
+    async def read_activity(self, tenant: str, agent_id: str, session_id: str) -> SessionActivity:
         """Return what shows that something has happened in a session: half a read unit. Raises NotFound."""
         item = await self._records.find(tenant, agent_id, session_id, consistent=False)
         if not is_live(item):
             raise NotFound("Session", session_id)
         held = int(item.get("lease_until", 0)) > time.time() * 1000
-        return SessionSigns(item.get("lease_turn") if held else None, last_turn(item), item.get("input_at"))
+        return SessionActivity(item.get("lease_turn") if held else None, last_turn(item), item.get("input_at"))
 
     async def note_input(self, tenant: str, agent_id: str, session_id: str) -> None:
         """Note in the session's record that there is input that no request waits for. Raises NotFound."""

@@ -38,8 +38,9 @@ from stint.openai_agents.schemas.traces import AgentTraceObject
 from stint.openai_agents.schemas.turns import AgentTurnObject
 from stint.openai_agents.services import OpenAIAgentsServices
 from stint.openai_agents.session_reader import SessionView
-from stint.openai_agents.session_stream import PlacedEvent, SessionStream, StreamTimes, show_created
-from stint.openai_agents.stream_positions import START, read_position
+from stint.openai_agents.session_stream import SessionStream, StreamTimes, open_session_stream
+from stint.openai_agents.stream_positions import START, StreamPosition, read_position
+from stint.openai_agents.streamed_turns import PlacedEvent, show_created
 from stint.openai_agents.turn_events import pad_delta
 
 PREFIX = "/v1/agents/sessions"
@@ -66,8 +67,7 @@ async def create_agent_session(
     session = await services.reader.show(view)
     if not body.stream:
         return document(session)
-    stream = make_stream(services, view, request, ends_when_idle=True)
-    await stream.begin(START)
+    stream = await open_stream(services, view, request, START, ends_when_idle=True)
 
     async def events() -> AsyncGenerator[PlacedEvent, None]:
         yield show_created(session)
@@ -134,21 +134,30 @@ async def stream_session_events(
 ) -> Response:
     """Stream the events of a session as they happen; with Last-Event-ID, those after an event."""
     view = await services.reader.open(session_id)
-    following = make_stream(services, view, request)
-    await following.begin(read_position(last_event_id, session_id) if last_event_id else None)
+    position = read_position(last_event_id, session_id) if last_event_id else None
+    following = await open_stream(services, view, request, position)
     return answer_stream(following.events(), services, session_id, pads=include_obfuscation)
 
 
-def make_stream(
-    services: OpenAIAgentsServices, view: SessionView, request: Request, *, ends_when_idle: bool = False
+async def open_stream(
+    services: OpenAIAgentsServices,
+    view: SessionView,
+    request: Request,
+    position: StreamPosition | None,
+    *,
+    ends_when_idle: bool = False,
 ) -> SessionStream:
-    """Return a stream of a session within the time of this process. One of a new session takes input all the time."""
+    """Return a stream of a session within the time of this process. One of a new session takes input all the time.
+
+    Raises as `SessionStream.begin`.
+    """
     now, deadline = asyncio.get_running_loop().time(), deadline_of(request)
     ends_at = deadline if ends_when_idle else min(deadline, now + services.stream_seconds)
     times = StreamTimes(deadline, ends_at, ends_at if ends_when_idle else ends_at - services.stream_rest)
-    session, observer = services.reader.input_of(view), request.scope["stint.observation"]
-    is_left = request.is_disconnected
-    return SessionStream(services.reader, session, view, times, is_left, observer, ends_when_idle=ends_when_idle)
+    observer, is_left = request.scope["stint.observation"], request.is_disconnected
+    return await open_session_stream(
+        services.reader, view, times, position, is_left, observer, ends_when_idle=ends_when_idle
+    )
 
 
 def answer_stream(

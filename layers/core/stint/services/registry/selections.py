@@ -1,4 +1,4 @@
-"""What an agent or a turn uses of a toolgroup."""
+"""Selections: what agents and turns use of toolgroups."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any

@@ -41,7 +41,7 @@ PLACEHOLDER = re.compile(r"\{[^{}]*\}")
 
 @dataclass(frozen=True, slots=True)
 class ApprovalRule:
-    """What an agent, a turn or a registration says about the calls of tools.
+    """A statement of an agent, a turn or a registration about the calls of tools.
 
     Without a `toolgroup` it is about all tools of the turn, and without a `tool_name` about all of its toolgroup.
     """

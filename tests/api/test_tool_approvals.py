@@ -117,6 +117,32 @@ def test_a_mistyped_tool_is_refused(http: httpx.Client) -> None:
     assert assert_error(answer, 400, "tool_not_found")["param"] == "require_approval"
 
 
+FUNCTION = {"name": "f", "description": "", "function": "f", "parameters": {"type": "object", "properties": {}}}
+ENDPOINT = {"name": "e", "url": "http://127.0.0.1:9/e"}
+
+
+def test_a_malformed_approval_of_a_definition_is_refused(http: httpx.Client) -> None:
+    body = {"toolgroup_id": "own", "provider_id": "lambda-function"}
+    inline = {"name": "builtin::remote_execution", "args": {"tools": [ENDPOINT], "require_approval": "no"}}
+
+    registered = http.post("/v1/toolgroups", json=body | {"args": {"tools": [FUNCTION], "require_approval": "no"}})
+    created = http.post("/v1/agents", json={"agent_config": agent_config(toolgroups=[inline])})
+    said = say(http, open_session(http), "Hello", toolgroups=[inline])
+
+    for answer in (registered, created, said):
+        assert "require_approval" in assert_error(answer, 400, "invalid_request")["message"]
+
+
+def test_a_registration_may_ask_for_approval(http: httpx.Client) -> None:
+    body = {"toolgroup_id": "own", "provider_id": "lambda-function"}
+    args = {"tools": [FUNCTION], "require_approval": "always"}
+    assert http.post("/v1/toolgroups", json=body | {"args": args}).status_code == 200
+
+    paused = turn(http, open_session(http, toolgroups=["own"]), "call: f {}")
+
+    assert paused["status"] == "awaiting_input"
+
+
 def test_another_user_cannot_approve(http: httpx.Client) -> None:
     agent = create_agent(http, toolgroups=[ASKING])
     made = http.post(f"/v1/agents/{agent}/session", json={"session_name": "s"}, headers={"x-stint-user": "ann"})

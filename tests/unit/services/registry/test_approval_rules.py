@@ -8,8 +8,11 @@ from stint.domain.approvals import Approval, ToolgroupApproval
 from stint.domain.content import URL
 from stint.domain.errors import InvalidRequest
 from stint.domain.inference import ToolSignature
+from stint.domain.llama_stack.agents import AgentConfig
 from stint.domain.llama_stack.registrations import ToolGroup
+from stint.domain.tools import AgentToolGroupWithArgs, ServerWithVaults
 from stint.loop.toolbox import ServerTool
+from stint.services.agents.offered_vaults import offer_vaults
 from stint.services.registry.selections import Selection, as_port, name_for_model
 from stint.services.registry.tool_approvals import find_approvals, read_rules
 from stint.tools.port import ToolProvider
@@ -145,6 +148,23 @@ def test_a_function_waits_in_every_toolgroup(function: str) -> None:
     turn = Turn().add(PAY, "pay", "look", approval={"always": {"tool_names": ["pay"]}})
 
     assert turn.add(functions("other", settle=function, read="read"), "settle", "read").asking() == {"pay", "settle"}
+
+
+def test_two_tools_of_one_function_are_two_within_their_toolgroup() -> None:
+    shop = functions("shop", refund="shop-function", look="shop-function")
+
+    asking = Turn().add(shop, "refund", "look", approval={"always": {"tool_names": ["refund"]}}).asking()
+
+    assert asking == {"refund"}
+
+
+def test_the_vaults_of_a_session_keep_the_approvals_of_its_servers() -> None:
+    server = AgentToolGroupWithArgs(name="builtin::mcp", args={"server_label": "a"}, require_approval="always")
+
+    [offered] = offer_vaults(AgentConfig(model="m", instructions="", toolgroups=[server]), ["v"], "").toolgroups
+
+    assert isinstance(offered, ServerWithVaults)
+    assert (offered.require_approval, offered.args, offered.vaults.ids) == ("always", {"server_label": "a"}, ["v"])
 
 
 def test_an_endpoint_waits_in_every_toolgroup() -> None:

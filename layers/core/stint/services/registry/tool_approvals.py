@@ -8,7 +8,7 @@ A rule follows what a call reaches, not only the name by which a toolgroup is li
 
     an MCP server       its URL, under any label, registered or not, and also if the toolgroup of the rule is left out
                         because it does not answer this time
-    a function          its name or ARN, in another toolgroup, too
+    a function          its name or ARN, also in another toolgroup
     an HTTP endpoint    its method and URL, likewise
     any other tool      its toolgroup, since two tools of a turn cannot have one name
 
@@ -36,6 +36,7 @@ FUNCTIONS, ENDPOINTS = "lambda-function", "remote-execution"
 PORTS = {"http": 80, "https": 443}
 DEFAULT_GENERATOR = "query_generator"
 """The toolgroup of a custom query generator that names none."""
+Target = tuple[str, ...]
 PLACEHOLDER = re.compile(r"\{[^{}]*\}")
 
 
@@ -79,8 +80,15 @@ def find_approvals(server: Mapping[str, ServerTool], rules: Sequence[ApprovalRul
     """
     refuse_generators(server.values(), rules)
     asking = {name for name, tool in server.items() if any(rule.covers(tool) for rule in rules)}
-    reached = {target for name in asking if (target := target_of(server[name])) is not None}
-    return frozenset(asking | {name for name, tool in server.items() if target_of(tool) in reached})
+    reached: dict[Target, set[str]] = {}
+    for tool in (server[name] for name in asking):
+        reached.setdefault(target_of(tool), set()).add(tool.toolgroup.toolgroup_id)
+    # Within a toolgroup, two tools of one target are two by intent, of which the rules name those that wait.
+    return frozenset(
+        name
+        for name, tool in server.items()
+        if name in asking or reached.get(target_of(tool), set()) - {tool.toolgroup.toolgroup_id}
+    )
 
 
 def refuse_generators(tools: Iterable[ServerTool], rules: Sequence[ApprovalRule]) -> None:
@@ -139,16 +147,15 @@ def refuse_misplaced(selection: Selection, listed: Sequence[ToolSignature]) -> N
         )
 
 
-def refuse_unknown_names(approval: Approval, known: Sequence[str], owner: str) -> None:
+def refuse_unknown_names(approval: Approval, names: Iterable[str], owner: str) -> None:
     """Refuse a filter with the name of a tool that its `owner` does not have. A mistyped name would protect nothing.
 
     Raises InvalidRequest.
     """
-    named = approval.named if isinstance(approval, McpApprovalFilter) else []
-    if wrong := [name for name in named if name not in known]:
-        tools = sorted(set(known))
+    known, named = set(names), approval.named if isinstance(approval, McpApprovalFilter) else []
+    if (wrong := next((name for name in named if name not in known), None)) is not None:
         raise InvalidRequest(
-            f"{APPROVAL} names the tool {wrong[0][:100]!r}, which {owner} does not have. Its tools are: {tools}",
+            f"{APPROVAL} names the tool {wrong[:100]!r}, which {owner} does not have. Its tools are: {sorted(known)}",
             code="tool_not_found",
             param=APPROVAL,
         )
@@ -186,16 +193,16 @@ def address_of(url: str) -> tuple[tuple[str, int | None], list[str]]:
     return ((parts.hostname or "").rstrip("."), port), path.casefold().split("/")
 
 
-def target_of(tool: ServerTool) -> tuple[str, ...] | None:
-    """Return what a call of a function or an HTTP endpoint reaches; None for other tools."""
-    group = tool.toolgroup
+def target_of(tool: ServerTool) -> Target:
+    """Return what a call reaches: a function, or a method of an HTTP endpoint; for other tools the tool itself."""
+    group, itself = tool.toolgroup, (tool.toolgroup.toolgroup_id, tool.signature.name)
     if group.provider_id not in (FUNCTIONS, ENDPOINTS):
-        return None
+        return itself
     entries = group.config.get("tools")
     named = partial(has_name, tool.signature.name)
     entry = next(filter(named, entries), None) if isinstance(entries, list) else None
     if entry is None:
-        return None
+        return itself
     if group.provider_id == FUNCTIONS:
         return FUNCTIONS, function_name(str(entry.get("function")))
     url = str(entry.get("url"))

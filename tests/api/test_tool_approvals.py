@@ -7,7 +7,16 @@ import pytest
 from llama_stack_client import LlamaStackClient
 from openai import OpenAI
 from tests.api.agents_api_client import OpenStream, message, post_events, start_session
-from tests.api.api_client import agent_config, assert_error, create_agent, open_session, payloads, say, turn
+from tests.api.api_client import (
+    agent_config,
+    assert_error,
+    create_agent,
+    create_session,
+    open_session,
+    payloads,
+    say,
+    turn,
+)
 from tests.api.app_fixture import AppFixture, Served
 from tests.api.responses_client import openai_client
 
@@ -170,6 +179,27 @@ def test_a_retry_gets_the_first_answer_and_another_decision_none(http: httpx.Cli
     assert again.json() == first.json() == repeated.json()
     assert changed.status_code in (400, 409), changed.text
     assert len(results(first.json())) == 1
+
+
+@pytest.mark.parametrize("cancelled", [False, True])
+@pytest.mark.parametrize("call_id", ["call_1", ""])
+def test_no_result_takes_the_place_of_an_approval(http: httpx.Client, call_id: str, *, cancelled: bool) -> None:
+    agent = create_agent(http, toolgroups=[ASKING])
+    session = create_session(http, agent)
+    paused = turn(http, session, FOX)
+    if cancelled:
+        assert http.post(f"{session}/turn/{paused['turn_id']}/cancel").status_code == 200
+    result = {"call_id": call_id, "content": "It was drawn."}
+
+    later = http.post(f"{session}/turn", json={"messages": [result | {"role": "tool"}]})
+    october = {"agent_id": agent, "session_id": session.rpartition("/")[2], "stream": True}
+    oldest = http.post(
+        "/agents/turn/create", json=october | {"messages": [result | {"role": "ipython", "tool_name": "photogen"}]}
+    )
+
+    assert paused["pending_approvals"] == ["call_1"]
+    assert assert_error(later, 400, "approvals_mismatch")["param"] == "messages"
+    assert oldest.status_code == 400, oldest.text
 
 
 def test_a_new_message_does_not_answer_for_the_client(http: httpx.Client) -> None:

@@ -245,6 +245,12 @@ class StoredTurn:
         return next((record.unapproved for record in reversed(self.records) if record.ending is not None), None)
 
     @property
+    def asked_last(self) -> list[str]:
+        """Return the ids of the calls that waited for approval at the last pause, also if the turn ended since."""
+        pauses = (each for each in reversed(self.records) if each.ending is not None and not each.final)
+        return next((record.unapproved or [] for record in pauses if not record.completes), [])
+
+    @property
     def asked_tools(self) -> dict[str, str]:
         """Return the fingerprints of the tools of these calls, by the tools' names. Older turns have none."""
         found = (record.asked_tools for record in reversed(self.records) if record.ending is not None)

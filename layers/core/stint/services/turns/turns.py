@@ -56,7 +56,7 @@ from stint.services.turns.resume import (
 )
 from stint.services.turns.session_documents import SessionDocuments
 from stint.services.turns.session_opener import OpenSession, SessionOpener
-from stint.services.turns.tool_responses import ResultChecks
+from stint.services.turns.tool_responses import ResultChecks, refuse_results
 from stint.services.turns.turn_log import TurnLog, make_partial_storage
 from stint.services.turns.turn_run import TurnRun, fail_turn, make_header, terminal_event
 from stint.spending.meters import Meters, metered
@@ -129,6 +129,8 @@ class Turns:
             overrides = TurnOverrides(**{name: getattr(request, name) for name in TurnOverrides.model_fields})
             plan = await self.planner.plan(session.config, overrides, context.provider_data, session.caller)
             plan, documents = await self.documents.read(session, plan, request.documents, deadline)
+            if session.last is not None and (asked := session.last.asked_last):
+                refuse_results(request.messages, session.transcript, asked)
             checks = ResultChecks(plan.toolbox, session.keeper.lease.turn_id, deadline)
             messages = await checks.check_messages(request.messages, session.transcript)
             asks = bool(plan.toolbox.approvals)

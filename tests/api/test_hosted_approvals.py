@@ -28,6 +28,7 @@ from tests.servers import tavily
 from tests.servers.scripted_http import ScriptedHTTPServer
 
 from stint.bootstrap.image_models import make_image_generation
+from stint.domain.inference import AssistantAnswer, ToolResult
 from stint.domain.retrieval import FoundChunk
 from stint.net.guard import Guard
 from stint.tools.port import IMAGE_MODELS
@@ -48,6 +49,7 @@ ARGUMENTS = {
     "image_generation": {"prompt": "a red fox"},
     "code_interpreter": {"code": CODE},
 }
+MODEL = "recorded/model"
 WAYS = ("previous_response_id", "items", "conversation")
 Continue = Callable[[Body, str, list[Body]], Body]
 
@@ -79,7 +81,7 @@ def ask(http: httpx.Client, kind: str, way: str = "previous_response_id") -> Bod
     conversation = http.post("/v1/conversations").json()["id"] if way == "conversation" else None
     own = {"container": http.post("/v1/containers", json={"name": "c"}).json()["id"]} if "code" in kind else {}
     store = False if way == "items" else None
-    return respond(http, call(kind), tools=[tool(kind, **own)], conversation=conversation, store=store)
+    return respond(http, call(kind), model=MODEL, tools=[tool(kind, **own)], conversation=conversation, store=store)
 
 
 def go_on(http: httpx.Client, asked: Body, way: str, answers: list[Body]) -> Body:
@@ -87,11 +89,11 @@ def go_on(http: httpx.Client, asked: Body, way: str, answers: list[Body]) -> Bod
     tools = asked["tools"]
     match way:
         case "previous_response_id":
-            return respond(http, answers, previous_response_id=asked["id"], tools=tools)
+            return respond(http, answers, model=MODEL, previous_response_id=asked["id"], tools=tools)
         case "conversation":
-            return respond(http, answers, conversation=asked["conversation"], tools=tools)
+            return respond(http, answers, model=MODEL, conversation=asked["conversation"], tools=tools)
         case _:
-            return respond(http, [user("go"), *asked["output"], *answers], tools=tools, store=False)
+            return respond(http, [user("go"), *asked["output"], *answers], model=MODEL, tools=tools, store=False)
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -126,7 +128,9 @@ def test_a_denied_call_does_not_run(
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("kind", TOOLS)
-def test_the_conversation_goes_on_after_an_approved_call(http: httpx.Client, kind: str, way: str) -> None:
+def test_the_conversation_goes_on_after_an_approved_call(
+    http: httpx.Client, app_fixture: AppFixture, kind: str, way: str
+) -> None:
     """The call has one result in what the model reads next, whichever way the client goes on."""
     asked = ask(http, kind, way)
     answers = [answer_to(asks_of(asked)[0])]
@@ -134,11 +138,14 @@ def test_the_conversation_goes_on_after_an_approved_call(http: httpx.Client, kin
 
     if way == "items":
         told = [user("go"), *asked["output"], *answers, *answered["output"], user("say: on")]
-        last = respond(http, told, tools=asked["tools"], store=False)
+        last = respond(http, told, model=MODEL, tools=asked["tools"], store=False)
     else:
         last = go_on(http, answered if way == WAYS[0] else asked, way, [user("say: on")])
 
     assert (types_of(last), text_of(last)) == (["message"], "on")
+    messages = app_fixture.recorder.requests[-1].messages
+    calls = [call.call_id for each in messages if isinstance(each, AssistantAnswer) for call in each.tool_calls]
+    assert calls == [each.call_id for each in messages if isinstance(each, ToolResult)] == [asks_of(asked)[0]["id"]]
 
 
 @pytest.mark.parametrize("kind", TOOLS)

@@ -142,6 +142,15 @@ def test_a_malformed_approval_of_a_definition_is_refused(http: httpx.Client) -> 
         assert "require_approval" in assert_error(answer, 400, "invalid_request")["message"]
 
 
+def test_a_disabled_search_keeps_its_approval(http: httpx.Client) -> None:
+    off = {"name": "builtin::websearch", "args": {"mode": "disabled"}, "require_approval": "always"}
+    session = open_session(http, toolgroups=[off])
+
+    paused = turn(http, session, 'call: web_search {"query": "tea"}', toolgroups=["builtin::websearch"])
+
+    assert paused["status"] == "awaiting_input"
+
+
 def test_a_registration_may_ask_for_approval(http: httpx.Client) -> None:
     body = {"toolgroup_id": "own", "provider_id": "lambda-function"}
     args = {"tools": [FUNCTION], "require_approval": "always"}

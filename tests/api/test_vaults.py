@@ -1,15 +1,18 @@
 """Vaults with OpenAI's client, and sessions whose MCP servers get credentials of them."""
 
+import json
 import logging
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from itertools import product
 from typing import Any
 
 import httpx
 import openai
 import pytest
 from openai import OpenAI
+from tests.api.agents_api_client import OpenStream
 from tests.api.api_client import assert_error, user
 from tests.api.app_fixture import AppFixture, Served
 from tests.api.responses_client import MODEL, openai_client
@@ -136,6 +139,36 @@ def test_a_turn_of_october_2024_renews_the_token_of_its_session(
     [execution] = [step for step in turn["steps"] if step["step_type"] == "tool_execution"]
     assert [each["content"] for each in execution["tool_responses"]] == [["3"]]
     assert (before, len(oauth.forms)) == (0, 1)
+
+
+def test_no_secret_is_in_a_stream_a_trace_or_a_webhook(
+    client: OpenAI, http: httpx.Client, server: Served, app_fixture: AppFixture, mcp_server: str
+) -> None:
+    url, hook = f"{mcp_server}/private/mcp", "http://127.0.0.1:9/hook"
+    body: dict[str, Any] = {"name": "shop", "url": hook, "event_types": ["agent.session.idle"]}
+    signing = http.post("/v1/webhook_endpoints", json=body).json()["signing_secret"]
+    vault = client.beta.agents.vaults.create()
+    client.beta.agents.vaults.credentials.create(vault.id, name="sums", auth=bearer(url))
+    inline = tool(url, required=True)
+    inline["transport"] |= {"authorization": TOKEN, "headers": {"x-api-key": "header-key"}}
+    written: list[str] = []
+    for fields, said in product(({"vault_ids": [vault.id]}, {}), (ADD, ECHO)):
+        agent = {"model": MODEL, "tools": [tool(url, required=True) if fields else inline]}
+        body = {"environment": NONE, "agent": agent, "input": said, "stream": True} | fields
+        answer = http.post("/v1/agents/sessions", json=body, headers=BETA).text
+        assert ("Bearer ***" if said == ECHO else '"text":"3"') in answer
+        session_id = json.loads(answer.split("data: ")[1].splitlines()[0])["session"]["id"]
+        first = answer.split("\nid: ")[1].splitlines()[0]
+        with OpenStream(server, session_id, first, stop="agent.session.idle") as again:
+            again.wait_for("idle")
+        traces = http.get(f"/v1/agents/sessions/{session_id}/traces", headers=BETA).text
+        assert "resourceSpans" in traces
+        written += [answer, json.dumps(again.events), traces]
+    assert app_fixture.queue.webhooks
+    written.append(str(app_fixture.queue.webhooks))
+
+    everywhere = "".join(written)
+    assert [secret for secret in (TOKEN, "header-key", signing, signing[6:]) if secret in everywhere] == []
 
 
 def test_no_secret_is_in_an_answer_a_log_or_a_record(

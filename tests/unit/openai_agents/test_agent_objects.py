@@ -206,6 +206,21 @@ def test_an_update_of_a_session_keeps_its_instructions() -> None:
     assert shown["reasoning"] == {"effort": "high", "summary": "auto"}
 
 
+@pytest.mark.parametrize(("given", "effort"), [({}, "low"), ({"effort": None}, None), ({"effort": "high"}, "high")])
+def test_an_update_of_a_session_without_an_effort_keeps_it(given: dict[str, Any], effort: str | None) -> None:
+    config = create(reasoning={"effort": "low", "summary": "auto"})
+
+    params = SessionAgentUpdate.model_validate({"reasoning": given})
+
+    assert show_session(update_session_config(config, params))["reasoning"] == {"effort": effort, "summary": "auto"}
+
+
+def test_a_disabled_web_search_is_shown() -> None:
+    [tool] = show(create(tools=[{"type": "web_search", "mode": "disabled", "context_size": "low"}]))["tools"]
+
+    assert (tool["mode"], tool["context_size"]) == ("disabled", "low")
+
+
 def test_credentials_are_never_shown() -> None:
     secret = "sk-abcdefghijklmnopqrstuvwxyz012345"
     transport = {
@@ -254,7 +269,7 @@ def test_an_invalid_schema_is_refused_with_its_place() -> None:
         ({"tools": [{"type": "tool_search"}]}, "0", "declare the functions"),
         ({"tools": [{"type": "programmatic_tool_calling"}]}, "0", "remove the tool"),
         ({"tools": [{"type": "computer_use"}]}, "0", "no computer"),
-        ({"tools": [{"type": "automations"}]}, "0", "scheduler"),
+        ({"tools": [{"type": "automations"}]}, "0", "create no automations"),
         ({"tools": [SERVER | {"transport": {"type": "stdio"}}]}, "transport", "starts no processes"),
         ({"tools": [SERVER | {"connection_origin": "environment"}]}, "connection_origin", "service"),
         ({"tools": [SERVER | {"credential_id": ""}]}, "credential_id", "at least 1"),

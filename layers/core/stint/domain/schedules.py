@@ -1,6 +1,9 @@
 """Schedules of EventBridge Scheduler, which send tasks of automations to the worker's queue.
 
-Scheduler sends a payload at least once, so the time of the schedule that it puts in tells whether a task is new.
+Scheduler sends a payload at least once, so the time of the schedule that it puts in tells whether a task is new. A
+schedule is never changed: another one replaces it, by another name. docs/decisions.md, entry 151, has the reasons.
+
+https://docs.aws.amazon.com/scheduler/latest/UserGuide/what-is-scheduler.html
 https://docs.aws.amazon.com/scheduler/latest/UserGuide/managing-schedule-context-attributes.html
 """
 

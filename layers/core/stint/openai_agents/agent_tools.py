@@ -2,7 +2,7 @@
 
     function            a client tool with a JSON schema
     mcp                 builtin::mcp, whose args are the server
-    web_search          builtin::websearch; disabled, it is left out
+    web_search          builtin::websearch; disabled, it is shown, and turns leave it out
     file_search         builtin::rag
     code_interpreter    builtin::code_interpreter
     image_generation    builtin::photogen
@@ -61,12 +61,12 @@ def to_toolgroups(tools: Iterable[AnyTool]) -> list[AgentToolGroup]:
 
 
 def to_toolgroup(tool: AnyTool) -> AgentToolGroup | None:
-    """Convert a tool that the server runs; None if it is a function, or disabled."""
+    """Convert a tool that the server runs; None if it is a function."""
     match tool:
         case SavedMcpTool() | SessionMcpTool():
             return AgentToolGroupWithArgs(name=MCP_SERVER, args=mcp_args(tool))
         case AgentWebSearchTool():
-            return None if tool.mode == "disabled" else group_of(tool, WEB_SEARCH_GROUP, search_args(tool))
+            return group_of(tool, WEB_SEARCH_GROUP, search_args(tool))
         case AgentFileSearchTool(vector_store_ids=stores, max_num_results=most):
             limit = {} if most is None else {"query_config": {"max_chunks": most}}
             return group_of(tool, RAG, {"vector_db_ids": stores, **limit})

@@ -30,6 +30,7 @@ from stint.domain.llama_stack.stored_turns import StoredTurn, unanswered_calls
 from stint.domain.llama_stack.turns import Turn, TurnStatus
 from stint.domain.paging import MAX_ENTRIES, Page, Window
 from stint.domain.run_outcome import RunOutcome, RunStatus
+from stint.log_keys import add_log_keys
 from stint.openai_agents.agents import from_session_agent
 from stint.openai_agents.schemas.sessions import AgentSessionObject, PublicSessionStatus, RequiredAction
 from stint.openai_agents.tool_labels import ServerLabels, label_tools
@@ -99,8 +100,10 @@ class SessionReader:
     requests: TurnRequests
 
     async def find_agent(self, session_id: str) -> str:
-        """Return the agent of a session. Raises NotFound."""
-        return await self.store.session_index.find_agent(self.tenant, session_id)
+        """Return the agent of a session, which the following log lines name. Raises NotFound."""
+        agent_id = await self.store.session_index.find_agent(self.tenant, session_id)
+        add_log_keys(agent_id=agent_id)
+        return agent_id
 
     async def open(self, session_id: str) -> SessionView:
         """Read a session. Raises NotFound."""

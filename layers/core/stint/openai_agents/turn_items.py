@@ -181,7 +181,7 @@ class TurnItems:
             turn_id=self.turn_id,
             call_id=response.call_id,
             output=None if failed else from_result(response.content),
-            error=text_of(response.content) if failed else None,
+            error=(text_of(response.content) or None) if failed else None,
             status="failed" if failed else "completed",
         )
         return self.show(self.add_slot(output=False), item)

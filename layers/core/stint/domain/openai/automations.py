@@ -128,11 +128,60 @@ class Automation(Schema):
             )
 
 
+class StoredAutomation(Schema):
+    """The record of an automation.
+
+    `schedule` is the name of its only schedule; it is empty unless the automation is active. Runs act for the API key
+    `key_id`, empty in a stack without authentication, and for the end user to whom the automation belongs.
+    """
+
+    resource: Automation
+    schedule: str = ""
+    key_id: str = ""
+    end_user: Omitted[str] = None
+
+    def changed(
+        self, *, schedule: str | None = None, key_id: str | None = None, **fields: object
+    ) -> "StoredAutomation":
+        """Return the record with other fields of its automation."""
+        return StoredAutomation(
+            resource=self.resource.model_copy(update=fields),
+            schedule=self.schedule if schedule is None else schedule,
+            key_id=self.key_id if key_id is None else key_id,
+            end_user=self.end_user,
+        )
+
+
 class InvocationError(Schema):
     """Why an invocation has failed for good."""
 
     code: str
     message: str
+
+
+class InvocationOutcome(Schema):
+    """How an invocation has ended. `pending_id` is the message for which a skipped one makes way."""
+
+    status: Literal["completed", "failed", "skipped"]
+    session_id: Omitted[str] = None
+    pending_id: Omitted[str] = None
+    error: Omitted[InvocationError] = None
+
+    @classmethod
+    def failed(cls, code: str, message: str) -> "InvocationOutcome":
+        return cls(status="failed", error=InvocationError(code=code, message=message))
+
+
+class InvocationSource(Schema):
+    """The origin of an invocation: a schedule, with the automation as it was then; or a request, with its caller.
+
+    `caller` is the caller's principal as in the context of a request, without a credential.
+    """
+
+    created_at: int
+    scheduled_at: Omitted[int] = None
+    automation: Omitted[Automation] = None
+    caller: Omitted[dict[str, str]] = None
 
 
 class AutomationInvocation(Schema):

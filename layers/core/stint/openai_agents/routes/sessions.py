@@ -8,6 +8,7 @@ that time. Both send a comment at once: the SDK waits for the head of the answer
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from functools import partial
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Query, Request, Response
@@ -43,6 +44,9 @@ from stint.openai_agents.stream_positions import START, StreamPosition, read_pos
 from stint.openai_agents.streamed_turns import PlacedEvent, show_created
 from stint.openai_agents.turn_events import pad_delta
 
+READ_SECONDS = 1.0
+"""Seconds after the last event in which a client may read it. The invocation ends a second later."""
+
 PREFIX = "/v1/agents/sessions"
 SESSION = "/{session_id}"
 STREAM = {"text/event-stream": {"schema": {"$ref": "#/components/schemas/AgentSessionEvent"}}}
@@ -75,7 +79,7 @@ async def create_agent_session(
             async for event in following:
                 yield event
 
-    return answer_stream(events(), services, view.session_id, pads=body.stream_options.include_obfuscation)
+    return answer_stream(events(), services, stream, pads=body.stream_options.include_obfuscation)
 
 
 @router.get("", response_model=ListObject[AgentSessionObject], openapi_extra=METADATA_PARAMETER)
@@ -136,7 +140,7 @@ async def stream_session_events(
     view = await services.reader.open(session_id)
     position = read_position(last_event_id, session_id) if last_event_id else None
     following = await open_stream(services, view, request, position)
-    return answer_stream(following.events(), services, session_id, pads=include_obfuscation)
+    return answer_stream(following.events(), services, following, pads=include_obfuscation)
 
 
 async def open_stream(
@@ -161,31 +165,34 @@ async def open_stream(
 
 
 def answer_stream(
-    events: AsyncGenerator[PlacedEvent, None], services: OpenAIAgentsServices, session_id: str, *, pads: bool
-) -> Response:
-    """Return the response of a stream. Its first bytes are sent at once, before there is an event."""
+    events: AsyncGenerator[PlacedEvent, None], services: OpenAIAgentsServices, stream: SessionStream, *, pads: bool
+) -> StreamingResponse:
+    """Return the response with events of a stream. Its first bytes are sent at once, before there is an event."""
 
     def encode(placed: PlacedEvent) -> bytes:
         return encode_placed(placed, pads=pads)
 
-    def encode_error(error: Exception) -> tuple[bytes, ...]:
-        details = AgentErrorDetails.model_validate(late_document_of(error)["error"])
-        return (encode_event(AgentErrorEvent(event_id=new_name("evt"), error=details, session_id=session_id)),)
-
     async def frames() -> AsyncGenerator[bytes, None]:
         yield COMMENT_LINE
-        form = StreamFormat(encode, encode_error=encode_error)
+        form = StreamFormat(encode, encode_error=partial(encode_agent_error, stream.input.session_id))
         async with aclosing(encode_events(events, form)) as encoded:
             async for frame in encoded:
                 yield frame
 
-    return stream_frames(frames(), services.heartbeat_seconds, COMMENT_LINE)
+    ends_at = stream.times.deadline + READ_SECONDS
+    return stream_frames(frames(), services.heartbeat_seconds, COMMENT_LINE, ends_at=ends_at)
 
 
 def encode_placed(placed: PlacedEvent, *, pads: bool) -> bytes:
     """Write one event, with its position in an `id:` line if it has one."""
     frame = encode_event(pad_delta(placed.event) if pads else placed.event)
     return frame if placed.position is None else b"id: %b\n%b" % (str(placed.position).encode(), frame)
+
+
+def encode_agent_error(session_id: str, error: Exception) -> tuple[bytes, ...]:
+    """Write the failure of a stream as its last event."""
+    details = AgentErrorDetails.model_validate(late_document_of(error)["error"])
+    return (encode_event(AgentErrorEvent(event_id=new_name("evt"), error=details, session_id=session_id)),)
 
 
 def encode_event(event: AgentStreamEvent) -> bytes:

@@ -145,7 +145,7 @@ class ApprovableTool(Request):
 
 
 class AgentWebSearchTool(ApprovableTool):
-    """A web search. The mode `cached` is a hint, and `disabled` leaves the tool out."""
+    """A web search. The mode `cached` is a hint, and with `disabled` the model does not get the tool."""
 
     type: Literal["web_search"]
     mode: SearchMode = "live"
@@ -201,7 +201,7 @@ REFUSED_TOOLS = {
     "tool_search": "declare the functions without defer_loading",
     "programmatic_tool_calling": "the model calls its tools directly: remove the tool",
     "computer_use": "the server has no computer: remove the tool",
-    "automations": "start the turns from a scheduler of your own: remove the tool",
+    "automations": "agents create no automations: remove the tool, and POST /v1/agents/automations",
 }
 KNOWN_TOOLS = KnownTypes("tool", TOOL_TYPES, REFUSED_TOOLS, flat="name and parameters")
 ServerSideTool = AgentWebSearchTool | ToolgroupTool | AgentFileSearchTool | AgentCodeTool | AgentImageTool

@@ -3,14 +3,18 @@
 The core does not know the API's request for a session, which a target has as JSON.
 """
 
+from collections.abc import Awaitable, Callable, Set
 from typing import Protocol
 
 from stint.domain.openai.automations import ExistingSessionTarget, NewSessionTarget
 from stint.services.runs.run_handle import RequestContext
 
+IsOwn = Callable[[Set[str]], Awaitable[bool]]
+"""A function that returns whether the automation has sent one of the messages with some ids."""
+
 
 class PendingDelivery(Exception):
-    """The message that a session got at the run before still waits in line."""
+    """A message that the session got at an earlier run still waits in line."""
 
 
 class Targets(Protocol):
@@ -20,7 +24,7 @@ class Targets(Protocol):
         """Check a target for the current caller as its run will be checked, and create nothing.
 
         Raises:
-            InvalidRequest: the request of a session is invalid, or names an unknown agent or vault.
+            InvalidRequest: the request of a session is invalid, or names an unknown vault.
             Forbidden: the caller may not use the model, or the session.
             NotFound: there is no such agent or session.
         """
@@ -28,16 +32,19 @@ class Targets(Protocol):
     async def create_session(self, target: NewSessionTarget, context: RequestContext) -> str:
         """Create a session with its input, and return its id. A repeated attempt of the context returns the same one.
 
-        Raises StintError as the API's route does.
+        Raises:
+            NotFound: the saved agent was deleted.
+            StintError: as the API's route does.
         """
 
-    async def send(self, target: ExistingSessionTarget, context: RequestContext, before: str) -> None:
-        """Store the instructions as a message of the session, unless an earlier attempt did.
+    async def send(self, target: ExistingSessionTarget, context: RequestContext, is_own: IsOwn) -> None:
+        """Store the instructions as a message of the session, unless an earlier attempt of the context did.
 
-        `before` is the id of the message of the run before, or empty.
+        Its id is the `object_id` of the attempt. `is_own` is called with the ids of the messages in line, if there are
+        any.
 
         Raises:
-            PendingDelivery: that message still waits in line.
+            PendingDelivery: a message of an earlier run still waits in line.
             NotFound: there is no such session.
             StintError: as the API's route does.
         """

@@ -2,7 +2,7 @@
 
 A rule says so: of the tools of a toolgroup, of one of them, or of all that the server runs. A tool waits if any rule of
 the agent or of the turn says so, and none says the opposite. So a turn may add approvals, and removes none, whatever it
-names again and with whichever args (docs/decisions.md, entry 151).
+names again and with whichever args (docs/decisions.md, entry 152).
 
 A rule follows what a call reaches, not only the name by which a toolgroup is listed:
 
@@ -30,7 +30,7 @@ from stint.domain.inference import ToolSignature
 from stint.domain.redaction import MASK
 from stint.loop.toolbox import ServerTool
 from stint.services.registry.selections import APPROVAL, Selection, as_port, name_for_model, read_approval
-from stint.tools.port import MCP, QUERY_GENERATOR, Toolgroup
+from stint.tools.port import MCP, QUERY_GENERATOR, WEB_SEARCH_GROUP, Toolgroup
 
 FUNCTIONS, ENDPOINTS = "lambda-function", "remote-execution"
 PORTS = {"http": 80, "https": 443}
@@ -129,6 +129,11 @@ def read_rules(
                 refuse_unknown_names(selection.approval, names_listed(selection, listed), repr(group.toolgroup_id))
             rules.append(ApprovalRule(selection.approval, group, selection.tool_name))
     return rules
+
+
+def rule_of_search(approval: Approval) -> ApprovalRule:
+    """Return the rule of a web search that is disabled, which holds if the turn names the search again."""
+    return ApprovalRule(approval, Toolgroup(WEB_SEARCH_GROUP, ""))
 
 
 def names_listed(selection: Selection, listed: Sequence[ToolSignature]) -> list[str]:

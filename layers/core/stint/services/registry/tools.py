@@ -12,7 +12,7 @@ import asyncio
 import logging
 from collections.abc import Mapping, Sequence
 from operator import attrgetter
-from typing import Any
+from typing import Any, TypeGuard
 
 from stint.dataclasses import dataclass, replace
 from stint.domain.approvals import Approval
@@ -20,7 +20,7 @@ from stint.domain.errors import InvalidRequest, StintError, ToolUnavailable, Unr
 from stint.domain.inference import ToolSignature
 from stint.domain.llama_stack.agents import AgentConfig
 from stint.domain.llama_stack.registrations import ToolGroup
-from stint.domain.tools import AgentToolGroup, ServerWithVaults
+from stint.domain.tools import AgentToolGroup, AgentToolGroupWithArgs, ServerWithVaults
 from stint.loop.toolbox import ServerTool, Toolbox, refuse_too_many
 from stint.services.registry.registry import Registry
 from stint.services.registry.selections import Selection, as_port, name_for_model
@@ -32,6 +32,7 @@ from stint.tools.port import (
     REMOTE_EXECUTION,
     SEARCH_PROVIDERS,
     SERVER_REFUSED,
+    WEB_SEARCH_GROUP,
     ToolProvider,
 )
 
@@ -65,7 +66,8 @@ class Tools:
             ToolUnavailable: a toolgroup's provider cannot list its tools, and there is no cached list.
         """
         client = {tool.name: signature_of(tool) for tool in config.client_tools}
-        selections = [await self.select(wanted) for wanted in (*config.toolgroups, *added)]
+        named = (*config.toolgroups, *added)
+        selections = [await self.select(wanted) for wanted in named if not is_disabled(wanted)]
         # A toolgroup is listed once, however many of its tools are named.
         groups = {selection.toolgroup.identifier: selection.toolgroup for selection in selections}
         optional = find_optional(selections) if any(map(SERVER_OF, selections)) else ()
@@ -83,10 +85,12 @@ class Tools:
         refuse_too_many(server, "toolgroups", "Name the ones to use as group/tool.")
         approvals = NONE
         of_all = [each for each in (config.require_approval, approval) if each is not None]
-        if of_all or any(selection.may_ask for selection in selections):
-            from stint.services.registry.tool_approvals import find_approvals, read_rules  # noqa: PLC0415 - few ask
+        off = [each.require_approval for each in named if is_disabled(each) and each.require_approval is not None]
+        if of_all or off or any(selection.may_ask for selection in selections):
+            from stint.services.registry.tool_approvals import find_approvals, read_rules, rule_of_search  # noqa: PLC0415
 
-            approvals = find_approvals(server, read_rules(of_all, selections, signatures, server))
+            rules = read_rules(of_all, selections, signatures, server)
+            approvals = find_approvals(server, [*rules, *map(rule_of_search, off)])
         return Toolbox(client, server, provider_data, self.result_bytes, approvals)
 
     async def select(self, wanted: AgentToolGroup) -> Selection:
@@ -193,6 +197,11 @@ class Tools:
                 param="toolgroups",
             )
         return wanted
+
+
+def is_disabled(group: AgentToolGroup) -> TypeGuard[AgentToolGroupWithArgs]:
+    """Return whether a toolgroup is a web search that says only that the model gets none."""
+    return not isinstance(group, str) and group.name == WEB_SEARCH_GROUP and group.args.get("mode") == "disabled"
 
 
 def find_optional(selections: Sequence[Selection]) -> set[str]:

@@ -14,7 +14,7 @@ The loop knows calls by their tools. Models repeat the ids of calls, so an appro
 
 Between the pause and the resume, anyone may change the agent or a registration. A call that was approved as one tool
 must not run as another, or with other args, so the record of the pause has a fingerprint of each tool that asked. If it
-differs, the call does not run, and its result says so (docs/decisions.md, entry 152).
+differs, the call does not run, and its result says so (docs/decisions.md, entry 153).
 """
 
 import json

@@ -7,9 +7,9 @@ from stint.http.routes.inspection import list_parts
 from stint.http.scopes import RouteRule
 from stint.october_2024.routes.parts import list_october_parts
 from stint.openai_agents.beta import BetaRouter
-from stint.openai_agents.routes import agents, sessions, unsupported, vaults
+from stint.openai_agents.routes import agents, automations, sessions, unsupported, vaults
 
-AGENTS_API = (sessions.router, vaults.router, unsupported.router)
+AGENTS_API = (sessions.router, vaults.router, automations.router, unsupported.router)
 """The routers of the function openai_agents. Paths of agents match theirs, so they come first."""
 
 ROUTERS = (*AGENTS_API, *(part for part in list_parts() if part not in AGENTS_API), *list_october_parts())

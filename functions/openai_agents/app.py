@@ -2,6 +2,7 @@
 
 from stint.bootstrap.restore import start
 from stint.http.app import create_app
+from stint.http.requests import LazyRouter
 from stint.openai_agents.composition import OpenAIAgentsComposition
 from stint.openai_agents.routes import sessions, unsupported, vaults
 from stint.settings import load_settings
@@ -12,6 +13,7 @@ app = create_app(
     "openai_agents",
     sessions.router,
     vaults.router,
+    LazyRouter("stint.openai_agents.routes.automations", "/v1/agents/automations"),
     unsupported.router,
     make_services=composition.make_agents_services,
     read_settings=load_settings,

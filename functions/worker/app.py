@@ -29,21 +29,30 @@ from aws_lambda_powertools.utilities.batch import BatchProcessor, EventType, pro
 from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 from pydantic import ValidationError
 
-from stint.bootstrap.openai import OpenAIComposition
 from stint.bootstrap.restore import start
+from stint.bootstrap.worker import WorkerComposition
 from stint.caller import acting_as, set_tenant
 from stint.domain.errors import NotFound, NotMarkedDeleted, StintError, WriteInProgress
 from stint.domain.notifications.completion_events import CompletionEvent, ResponseFinished
 from stint.domain.notifications.request_events import REQUEST_EVENT
 from stint.domain.principals import Principal
-from stint.domain.tasks import TASK, DeletionTask, IngestionTask, ResponseTask, ResumeTask, WaitingTask, WebhookTask
+from stint.domain.tasks import (
+    TASK,
+    AutomationTask,
+    DeletionTask,
+    IngestionTask,
+    ResponseTask,
+    ResumeTask,
+    WaitingTask,
+    WebhookTask,
+)
 from stint.log_keys import add_log_keys
 from stint.observability import Observation, make_logger
 from stint.settings import load_settings
 
 T = TypeVar("T")
 
-composition = OpenAIComposition(load_settings)
+composition = WorkerComposition(load_settings)
 start(composition)
 
 RESERVE_SECONDS = 5.0
@@ -146,6 +155,8 @@ def handle_message(record: SQSRecord, context: Any, seconds: float) -> None:
             run_observed("waiting", context, partial(run_waiting, record, task, seconds))
         elif isinstance(task, WebhookTask):
             run_observed("webhook", context, partial(send_webhook, task))
+        elif isinstance(task, AutomationTask):
+            run_observed("automation", context, partial(run_automation, record, task, seconds))
         else:
             run_observed("delete", context, partial(continue_deletion, task, seconds))
     except WriteInProgress as error:
@@ -209,6 +220,18 @@ def send_webhook(task: WebhookTask, _: Observation) -> int:
     add_log_keys(webhook_endpoint_id=task.endpoint_id, webhook_event_id=task.event_id)
     run_async(composition.make_webhook_deliveries(task.tenant).handle(task))
     return 200
+
+
+def run_automation(record: SQSRecord, task: AutomationTask, seconds: float, _: Observation) -> int:
+    """Run an automation: deliver its input to a session."""
+    from stint.openai_agents.automation_runs import make_automation_runs  # noqa: PLC0415 - few have automations
+
+    async def run() -> int:
+        deadline = asyncio.get_running_loop().time() + seconds
+        await make_automation_runs(composition, task.tenant).handle(task, deadline, last=is_last(record))
+        return 200
+
+    return run_async(run())
 
 
 def is_last(record: SQSRecord) -> bool:

@@ -9,6 +9,7 @@ silently.
     functions.py          Lambda, and its API for tools          in this process; each function in processes of its own
     front.py              API Gateway                            in this process
     event_sources.py      event source mappings and rules        in this process
+    schedules.py          the clock of EventBridge Scheduler     in this process
 
 A start is a developer's wait: the templates are translated while the engine starts. Stopping goes the other way, and
 the engine saves its state last.

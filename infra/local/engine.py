@@ -34,6 +34,7 @@ SERVICES = {
     "s3": "S3",
     "sqs": "SQS",
     "events": "EVENTBRIDGE",
+    "scheduler": "SCHEDULER",
     "secretsmanager": "SECRETS_MANAGER",
     "ssm": "SSM",
     "kms": "KMS",

@@ -15,6 +15,7 @@ import threading
 from collections.abc import Awaitable, Callable
 from functools import cache, lru_cache
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import uvicorn
 from infra.local.engine_saver import EngineSaver, Failures
@@ -36,7 +37,24 @@ def load_app() -> Callable[[Scope, Receive, Send], Awaitable[None]]:
     loaded: Callable[[Scope, Receive, Send], Awaitable[None]] = importlib.import_module("ministack.app").app
     dynamodb: Any = importlib.import_module("ministack.services.dynamodb")
     dynamodb._condition_syntax_error = lru_cache(1_000)(dynamodb._condition_syntax_error)
+    replace_scheduler(importlib.import_module("ministack.services.scheduler"))
     return loaded
+
+
+def replace_scheduler(scheduler: Any) -> None:
+    """Stop ministack's clock, for which there is `schedules.py`, and refuse unknown time zones, as Scheduler does."""
+    create = scheduler._create_schedule
+
+    def create_in_zone(name: str, body: dict[str, Any]) -> Any:
+        zone = body.get("ScheduleExpressionTimezone", "UTC")
+        try:
+            ZoneInfo(zone)
+        except (ValueError, OSError, KeyError):  # KeyError: there is no such zone
+            return scheduler._error(400, "ValidationException", f"Invalid Schedule Expression Timezone {zone}.")
+        return create(name, body)
+
+    scheduler._create_schedule = create_in_zone
+    scheduler.start_scheduler = lambda: None
 
 
 def stop_at_end_of_input(server: uvicorn.Server, failures: Failures) -> None:

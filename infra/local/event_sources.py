@@ -1,4 +1,4 @@
-"""Event sources of functions: SQS queues and EventBridge rules.
+"""Event sources of functions: SQS queues, EventBridge rules, and schedules, which send to a queue.
 
 The engine has neither Lambda's pollers nor the functions. So this process polls the queues, and each rule sends its
 events to a queue of its own.
@@ -17,6 +17,7 @@ from infra.local.intrinsics import STACK
 from infra.local.invocation import Invocation
 from infra.local.queue_event import Message, failed_messages, queue_event
 from infra.local.queues import Deliver, Log, Poller, Queue
+from infra.local.schedules import serving_schedules
 from infra.local.sources import QueueSource, RuleSource, queue_sources, rule_sources
 from infra.local.system import System
 
@@ -45,7 +46,8 @@ async def serving_sources(cloud: Cloud, log: Log, visibility: int | None = None)
         for rule in rules:
             queue = await asyncio.to_thread(create_rule, cloud, rule)
             pollers.append(Poller(queue, rule_handler(cloud.functions, rule), batch=10, concurrency=1))
-        yield
+        async with serving_schedules(cloud, log):
+            yield
     finally:
         await asyncio.gather(*(poller.stop() for poller in pollers))
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import boto3
 from botocore.config import Config
+from infra.local.automation_samples import remove_automations
 from infra.local.sample_ids import (
     AGENT,
     ASKING_EVENTS,
@@ -92,6 +93,7 @@ async def remove_samples(store: Store, table: Table, index: VectorIndex) -> None
         for identifier in (name, f"new-{name}"):
             with contextlib.suppress(NotFound):
                 await store.registrations.delete(TENANT, kind, identifier, lambda _: None)
+    await remove_automations(store)
     vaults = await store.vaults.list(TENANT, after=None, limit=1000, newest_first=True, accepts=is_sample)
     for vault in vaults.data:
         await store.vaults.mark_deleted(TENANT, vault.id)

@@ -2,10 +2,10 @@
 
 They are an agent with a client tool, a session, a complete turn and one that waits; a toolgroup, a shield and a model;
 a conversation with a message; a stored chat completion; a response, and two in the background: one that waits for the
-worker, and one that has ended; a file, an upload with a part, a vector store with an object in its inbox, and a vector
-db with a document and a chunk; an API key; a webhook endpoint, if there is a key for its secret; a stop. An agent, a
-response, a conversation, a file, a vector store, and a chat completion with its body in the bucket, are marked as
-deleted.
+worker, and one that has ended; an automation with an invocation; a file, an upload with a part, a vector store with an
+object in its inbox, and a vector db with a document and a chunk; an API key; a webhook endpoint, if there is a key for
+its secret; a stop. An agent, a response, a conversation, a file, a vector store, and a chat completion with its body in
+the bucket, are marked as deleted.
 """
 
 import contextlib
@@ -14,6 +14,7 @@ from base64 import b64encode
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from infra.local.automation_samples import store_automation
 from infra.local.errors import LocalCloudError
 from infra.local.fixed_ids import deadline, fixed_ids
 from infra.local.knowledge_samples import KnowledgeSamples
@@ -113,6 +114,7 @@ async def store_samples(environment: Mapping[str, str]) -> None:
             await store.chat_completions.mark_deleted(TENANT, DELETED_CHAT_COMPLETION)
             await store.files.mark_deleted(TENANT, DELETED_FILE)
             await store.vector_stores.mark_deleted(TENANT, DELETED_VECTOR_STORE)
+            await store_automation(store)
             if key := environment.get("STINT_CREDENTIALS_KEY_ARN"):
                 await store_vault(store, key, environment)
                 await store_webhook_endpoint(store, key, environment)
@@ -195,12 +197,15 @@ async def store_webhook_endpoint(store: Store, key: str, environment: Mapping[st
 
 
 class Outbox:
-    """A queue and an event bus that deliver nothing."""
+    """A queue, an event bus and schedules that deliver nothing."""
 
     async def send(self, task: Any) -> None:
         pass
 
     async def put(self, source: str, detail_type: str, detail: Any) -> None:
+        pass
+
+    async def delete(self, schedule: str) -> None:
         pass
 
 
@@ -215,7 +220,7 @@ class Samples:
             own_functions=environment.get("STINT_OWN_FUNCTIONS", ""),
         )
         outbox, adapters = Outbox(), Adapters(settings, make_index=lambda: index)
-        kinds = delete_agent_objects(store, outbox.send) | delete_knowledge_objects(store, lambda: index)
+        kinds = delete_agent_objects(store, outbox.send, outbox.delete) | delete_knowledge_objects(store, lambda: index)
         deletions = Deletions(kinds, outbox.send)
         self.agents = compose(TENANT, adapters, store, deletions)
         self.openai = compose_responses(TENANT, adapters, store, self.agents, queue=outbox, links=LinkCache())

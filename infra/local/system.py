@@ -181,6 +181,12 @@ class System:
             bus = names.text(self._resources[logical_id]["Properties"]["Name"], f"{logical_id}.Name")
             references[logical_id] = bus
             attributes[f"{logical_id}.Arn"] = f"arn:aws:events:{self.region}:{ACCOUNT}:event-bus/{bus}"
+        for logical_id in self._of_type("AWS::Scheduler::ScheduleGroup"):
+            group = names.text(self._resources[logical_id]["Properties"]["Name"], f"{logical_id}.Name")
+            references[logical_id] = group
+            attributes[f"{logical_id}.Arn"] = f"arn:aws:scheduler:{self.region}:{ACCOUNT}:schedule-group/{group}"
+        for logical_id in self._of_type("AWS::IAM::Role"):
+            attributes[f"{logical_id}.Arn"] = f"arn:aws:iam::{ACCOUNT}:role/{logical_id}"
         return Resolver(references, attributes, self.translated.get("Conditions", {}))
 
     def _function_name(self, logical_id: str, resolver: Resolver) -> str:

@@ -100,6 +100,31 @@ EXAMPLES: dict[str, dict[str, Any]] = {
         },
         "A cancellation": {"events": [{"type": "agent.session.input.cancel"}]},
     },
+    "create_automation": {
+        "A new session on each weekday": {
+            "type": "periodic",
+            "name": "Morning report",
+            "expression": "0 9 * * 1-5",
+            "timezone": "Europe/Oslo",
+            "target": {
+                "type": "new_session",
+                "environment": {"type": "none"},
+                "agent_id": AGENT_ID,
+                "input": [SESSION_QUESTION],
+            },
+        },
+        "A message to a session, once": {
+            "type": "once",
+            "name": "Reminder",
+            "run_at": 4_000_000_000,
+            "target": {
+                "type": "existing_session",
+                "session_id": SESSION_ID,
+                "instructions": "What is the weather in Oslo now?",
+            },
+        },
+    },
+    "update_automation": {"Another time": {"expression": "30 8 * * 1-5"}},
     "create_vault": {"A vault": {"name": "Ann", "metadata": {"team": "sales"}}},
     "update_vault": {"Other metadata": {"metadata": {"team": "support"}}},
     "create_vault_credential": {

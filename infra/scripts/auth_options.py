@@ -28,6 +28,8 @@ RULES = ("SomeCredentialIsAccepted", "OidcIsComplete")
 CONDITIONS = ("AcceptsKeys", "ReservesAuthorizer")
 OUTPUTS = ("AuthorizerCacheSeconds",)
 RESOURCES = ("Authorizer", "AuthorizerLayer", "AuthorizerLogs")
+WORKER = "Worker"
+"""The function that has no callers by IAM: it acts for those who sent its tasks."""
 
 
 def use_auth(template: Template, auth: str) -> None:
@@ -45,7 +47,7 @@ def use_auth(template: Template, auth: str) -> None:
         }
         refuse_unsigned(api["GatewayResponses"])
         template["Parameters"]["IamRoles"] = IAM_ROLES
-        for variables in variables_with_auth(template):
+        for variables in variables_with_auth(template, but=WORKER):
             variables["STINT_IAM_ROLES"] = {"Ref": "IamRoles"}
     if auth == "none":
         del api["Auth"]
@@ -53,9 +55,10 @@ def use_auth(template: Template, auth: str) -> None:
             del template["Resources"][function]["Properties"]["Events"][event]["Properties"]["Auth"]
 
 
-def variables_with_auth(template: Template) -> list[Template]:
-    """Return the variables of the functions that know who checks their callers."""
-    environments = [each.get("Properties", {}).get("Environment", {}) for each in template["Resources"].values()]
+def variables_with_auth(template: Template, but: str = "") -> list[Template]:
+    """Return the variables of the functions that know who checks their callers, `but` those of one."""
+    resources = [each for name, each in template["Resources"].items() if name != but]
+    environments = [each.get("Properties", {}).get("Environment", {}) for each in resources]
     variables: list[Template] = [each.get("Variables", {}) for each in environments]
     return [each for each in variables if "STINT_AUTH" in each]
 

@@ -19,7 +19,8 @@ Template = dict[str, Any]
 TEMPLATE = Path(__file__).resolve().parents[2] / "template.yaml"
 
 TOPICS = {
-    "Storage": "table keys_table bucket queue_url event_bus key_layout session_expiry_days retention_days",
+    "Storage": "table keys_table bucket queue_url schedule_group schedule_role_arn event_bus key_layout "
+    "session_expiry_days retention_days",
     "Callers": "auth iam_roles data_role_arn operator_tenant max_key_days oidc_issuer oidc_audience oidc_algorithms "
     "oidc_tenant oidc_tenant_claim oidc_subject_claim oidc_scopes_claim oidc_scope_prefix oidc_models_claim",
     "Models": "default_model models openai_base_url openai_api_key openai_secret_arn providers bedrock_region "

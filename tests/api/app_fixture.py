@@ -18,7 +18,7 @@ import uvicorn
 from botocore.config import Config
 from fastapi import APIRouter, FastAPI
 from infra.local.engine import Engine
-from tests.api.fakes import HEARTBEAT, FakeKnowledge, Faulty, NoRunner, Recorder
+from tests.api.fakes import HEARTBEAT, FakeKnowledge, FakeSchedules, Faulty, NoRunner, Recorder
 from tests.openresponses.asgi import Watched
 from tests.route_rules import SAVED_AGENTS, SERVED
 from tests.services.worker_fixture import FakeQueue
@@ -32,13 +32,14 @@ from stint.aws.environment import AwsEnvironment
 from stint.aws.s3_reader import S3Reader
 from stint.bootstrap.adapters import Adapters
 from stint.bootstrap.agents import compose, delete_agent_objects
+from stint.bootstrap.automation_runs import compose_automation_runs
 from stint.bootstrap.chat_models import make_named, suggest
 from stint.bootstrap.knowledge import compose_knowledge, delete_knowledge_objects
 from stint.bootstrap.knowledge_parts import KnowledgeParts
 from stint.bootstrap.openai import compose_responses, compose_worker, delete_response_objects
 from stint.bootstrap.vector_stores import compose_ingestion, compose_vector_stores
 from stint.domain.inference import InferenceRequest
-from stint.domain.tasks import IngestionTask, ResponseTask, ResumeTask, WaitingTask
+from stint.domain.tasks import AutomationTask, IngestionTask, ResponseTask, ResumeTask, WaitingTask
 from stint.http.app import create_app
 from stint.http.requests import LazyRouter
 from stint.http.routes import agents
@@ -47,7 +48,7 @@ from stint.models.port import ChatModel
 from stint.models.routing import Router
 from stint.models.scripted.model import Scripted
 from stint.october_2024.composition import compose_october
-from stint.openai_agents.composition import compose_openai_agents, make_vaults
+from stint.openai_agents.composition import compose_openai_agents, make_automations, make_vaults
 from stint.retrieval.packed.index import PackedIndex
 from stint.retrieval.port import VectorIndex
 from stint.services.access.api_keys import ApiKeys
@@ -110,6 +111,7 @@ class AppFixture:
         self.runner: CodeRunner = NoRunner()
         self.made: dict[str, Any] = {}
         self.queue = FakeQueue()
+        self.schedules = FakeSchedules()
 
     def read_settings(self, environment: Mapping[str, str]) -> Settings:
         """Return the settings of an environment, with this engine's table and bucket."""
@@ -140,10 +142,13 @@ class AppFixture:
         if self.chat_url:
             models["openai"] = lambda: OpenAICompatible(self.chat_url, repeats=0, stall_timeout=120)
         router = Router(models, settings.default_model, suggest=lambda model_id: suggest(model_id, settings, router))
-        kinds = delete_agent_objects(store, self.queue.send) | delete_knowledge_objects(store, self.get_index)
+        kinds = delete_agent_objects(store, self.queue.send, self.schedules.delete) | delete_knowledge_objects(
+            store, self.get_index
+        )
         deletions = Deletions(kinds, self.queue.send)
         all_deletions = Deletions(kinds | delete_response_objects(store), self.queue.send)
         adapters = Adapters(settings, router=router, tool_providers=self.tool_providers, make_index=self.get_index)
+        vars(adapters)["schedules"] = self.schedules
         services = compose(tenant, adapters, store, deletions)
         containers = ContainerFiles(tenant, store.containers, store.files, self.queue.send)
         responses = compose_responses(
@@ -176,7 +181,12 @@ class AppFixture:
         runs = RunAdministration(self.store.running_runs, administration)
         own = {"worker": worker, "keys": administration, "stops": stops, "runs": runs}
         own |= vars_of(compose_october(tenant, adapters, services, parts))
-        own |= vars_of(compose_openai_agents(services, settings, make_vaults(tenant, adapters, store, deletions)))
+        place = tenant, adapters, store, deletions
+        agents_api = compose_openai_agents(services, settings, make_vaults(*place), partial(make_automations, *place))
+        own |= vars_of(agents_api)
+        self.automation_runs = compose_automation_runs(
+            tenant, adapters, store, self.queue.send, lambda: agents_api.automation_targets
+        )
         return vars_of(services) | vars_of(responses) | vars_of(knowledge) | own
 
     def get_index(self) -> VectorIndex:
@@ -211,6 +221,20 @@ class AppFixture:
             await runs.handle(task, asyncio.get_running_loop().time() + 900)
 
         tasks, self.queue.waiting = self.queue.waiting, []
+        for task in tasks:
+            asyncio.run(run(task))
+
+    def fire_schedules(self) -> None:
+        """Send the tasks of all schedules for the current minute."""
+        self.queue.automations += self.schedules.fire(time.strftime("%Y-%m-%dT%H:%M:00Z", time.gmtime(time.time())))
+
+    def run_automations(self) -> None:
+        """Handle the tasks of automations, once each, like the worker."""
+
+        async def run(task: AutomationTask) -> None:
+            await self.automation_runs.handle(task, asyncio.get_running_loop().time() + 900)
+
+        tasks, self.queue.automations = self.queue.automations, []
         for task in tasks:
             asyncio.run(run(task))
 

@@ -61,6 +61,7 @@ def app_fixture(shared_app_fixture: AppFixture, monkeypatch: pytest.MonkeyPatch)
     shared_app_fixture.recorder.requests.clear()
     shared_app_fixture.faulty.silence.clear()
     shared_app_fixture.queue.clear()
+    shared_app_fixture.schedules.active.clear()
     return shared_app_fixture
 
 

@@ -19,6 +19,8 @@ from stint.domain.inference import (
     ToolResult,
 )
 from stint.domain.retrieval import FoundChunk, SearchRequest
+from stint.domain.schedules import SCHEDULED_TIME, Schedule
+from stint.domain.tasks import AutomationTask
 from stint.models.scripted.model import DEMO, Scripted
 from stint.tools.code_interpreter.runs import RunResult
 
@@ -50,6 +52,24 @@ class Silence(threading.Event):
         while not self.is_set():
             CLOCK.move(HEARTBEAT)
             await asyncio.to_thread(self.wait, 0.5)
+
+
+@dataclass
+class FakeSchedules:
+    """Schedules that fire when a test says so. `active` has them by their names."""
+
+    active: dict[str, Schedule] = field(default_factory=dict)
+
+    async def create(self, schedule: Schedule) -> None:
+        self.active.setdefault(schedule.name, schedule)
+
+    async def delete(self, name: str) -> None:
+        self.active.pop(name, None)
+
+    def fire(self, at: str) -> list[AutomationTask]:
+        """Return the tasks of all schedules for a time."""
+        payloads = [each.payload.replace(SCHEDULED_TIME, at) for each in self.active.values()]
+        return [AutomationTask.model_validate_json(payload) for payload in payloads]
 
 
 @dataclass

@@ -315,6 +315,21 @@ def test_each_ended_turn_has_a_trace(client: OpenAI) -> None:
     assert "chat scripted/demo" in names
 
 
+def test_a_turn_that_has_not_ended_takes_no_place_among_the_traces(client: OpenAI) -> None:
+    session = stream_session(client)[0].session
+    with client.beta.agents.sessions.stream(session.id, input="Hello") as stream:
+        assert [*stream]
+    client.beta.agents.sessions.update(session.id, agent={"tools": [WEATHER]})
+    with client.beta.agents.sessions.stream(session.id, input=CALL) as stream:
+        next(event for event in stream if "requires_action" in event.type)
+
+    newest, *ended = [turn.id for turn in client.beta.agents.sessions.turns.list(session.id)]
+
+    assert [trace.id for trace in client.beta.agents.sessions.traces.list(session.id, limit=1)] == ended
+    assert len(ended) == 2
+    assert newest not in ended
+
+
 def test_the_stream_goes_on_after_events_that_belong_to_no_turn(
     client: OpenAI, http: httpx.Client, server: Served, opened: Callable[..., OpenStream]
 ) -> None:

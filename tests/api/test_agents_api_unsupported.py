@@ -9,7 +9,7 @@ from tests.api.app_fixture import Served
 from tests.api.responses_client import openai_client
 
 
-@pytest.mark.parametrize("path", ["/v1/agents/automations", "/v1/agents/environments/templates/x"])
+@pytest.mark.parametrize("path", ["/v1/agents/environments", "/v1/agents/environments/templates/x"])
 def test_an_unsupported_part_is_refused_by_name(http: httpx.Client, path: str) -> None:
     answer = http.get(path, headers=BETA)
 

@@ -8,8 +8,10 @@ from typing import Any
 
 import httpx
 import pytest
+from tests.api.agents_api_client import BETA, CANCEL, SESSIONS, post_events
 from tests.api.api_client import JSON, create_agent, create_session, open_session, resume, say, turn
 from tests.api.app_fixture import AppFixture, Served
+from tests.api.responses_client import MODEL
 
 from stint.log_keys import add_log_keys, begin_log_keys, end_log_keys
 from stint.observability import make_logger
@@ -199,3 +201,22 @@ async def test_tasks_that_were_begun_before_the_name_was_known_write_it_too(writ
         ("in a thread", "shop"),
         ("after", None),
     ]
+
+
+def test_each_request_of_a_session_of_the_agents_api_names_its_agent(
+    http: httpx.Client, server: Served, written: io.StringIO
+) -> None:
+    body = {"environment": {"type": "none"}, "agent": {"model": MODEL}, "input": "Hello"}
+    created = http.post(SESSIONS, json=body, headers=BETA)
+    session = created.json()
+    path = f"{SESSIONS}/{session['id']}"
+    answers = [
+        created,
+        http.get(path, headers=BETA),
+        http.get(f"{path}/items", headers=BETA),
+        post_events(http, session["id"], CANCEL),
+    ]
+
+    for answer in answers:
+        [line] = lines_of_request(written, server, answer)
+        assert (line["agent_id"], line["session_id"]) == (session["agent"]["id"], session["id"])

@@ -252,6 +252,27 @@ def sweep_vaults(sweep: Sweep) -> None:
     call("delete", vault)
 
 
+def sweep_automations(sweep: Sweep) -> None:
+    def call(name: str, /, *args: Any, **fields: Any) -> Any:
+        return sweep.call(f"beta.agents.automations.{name}", *args, **fields)
+
+    said: Any = [{"role": "user", "content": [{"type": "input_text", "text": "Hello"}]}]
+    agent: Any = {"model": MODEL, "instructions": "Be brief."}
+    target: Any = {"type": "new_session", "environment": {"type": "none"}, "input": said, "agent": agent}
+    call("create", type="once", name="Once", run_at=4_000_000_000, target=target)
+    daily: Any = {"type": "periodic", "expression": "0 9 * * *", "timezone": "Europe/Oslo"}
+    automation = call("create", name="Daily", target=target, metadata={"a": "b"}, **daily).id
+    call("update", automation, name="Weekly", expression="0 9 * * 1")
+    call("retrieve", automation)
+    call("list")
+    invocation = call("invocations.create", automation).id
+    call("invocations.retrieve", invocation, automation_id=automation)
+    call("invocations.list", automation)
+    call("pause", automation)
+    call("resume", automation)
+    call("delete", automation)
+
+
 def test_answers_have_the_types_of_openais_client(
     server: Served, app_fixture: AppFixture, engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -280,6 +301,7 @@ def test_answers_have_the_types_of_openais_client(
         if hasattr(client.beta, "agents"):
             sweep_agents(sweep, app_fixture)
             sweep_vaults(sweep)
+            sweep_automations(sweep)
             tags.add("OpenAI Agents")
 
     known = {name for name in TYPED_OTHERWISE if hasattr(client.beta, "responses") or not name.startswith("beta.")}

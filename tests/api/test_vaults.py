@@ -1,16 +1,22 @@
 """Vaults with OpenAI's client, and sessions whose MCP servers get credentials of them."""
 
+import json
 import logging
+import time
 from collections.abc import Iterator
+from datetime import UTC, datetime
+from itertools import product
 from typing import Any
 
 import httpx
 import openai
 import pytest
 from openai import OpenAI
-from tests.api.api_client import assert_error
+from tests.api.agents_api_client import OpenStream
+from tests.api.api_client import assert_error, user
 from tests.api.app_fixture import AppFixture, Served
 from tests.api.responses_client import MODEL, openai_client
+from tests.clock import CLOCK
 from tests.servers.kms import KEY, KmsServer
 from tests.servers.oauth import CLIENT, OAuthServer
 from tests.store.tenant_records import read_records
@@ -109,6 +115,60 @@ def test_a_later_turn_keeps_the_vaults_of_an_updated_session(client: OpenAI, mcp
 
     assert updated.vault_ids == [vault.id]
     assert outputs_of(items) == ["3"]
+
+
+def test_a_turn_of_october_2024_renews_the_token_of_its_session(
+    client: OpenAI, http: httpx.Client, mcp_server: str
+) -> None:
+    url = f"{mcp_server}/private/mcp"
+    saved = client.beta.agents.create(model=MODEL, tools=[tool(url, required=True)])
+    with OAuthServer() as oauth:
+        refresh: Any = {"client_id": CLIENT, "refresh_token": REFRESH, "token_endpoint": oauth.url}
+        refresh |= {"token_endpoint_auth": {"type": "none"}}
+        end = datetime.fromtimestamp(time.time() + 1_800, UTC).isoformat()
+        auth: Any = {"type": "mcp_oauth", "access_token": TOKEN, "mcp_server_url": url, "refresh": refresh}
+        vault = client.beta.agents.vaults.create()
+        client.beta.agents.vaults.credentials.create(vault.id, name="sums", auth=auth | {"expires_at": end})
+        create = client.beta.agents.sessions.create
+        first = [*create(environment=NONE, agent_id=saved.id, vault_ids=[vault.id], input="Hello", stream=True)]
+        before = len(oauth.forms)
+        CLOCK.move(1_800)
+        body = {"agent_id": saved.id, "session_id": first[0].session.id, "messages": [user(ADD)]}
+        turn = http.post("/agents/turn/create", json=body).json()["event"]["payload"]["turn"]
+
+    [execution] = [step for step in turn["steps"] if step["step_type"] == "tool_execution"]
+    assert [each["content"] for each in execution["tool_responses"]] == [["3"]]
+    assert (before, len(oauth.forms)) == (0, 1)
+
+
+def test_no_secret_is_in_a_stream_a_trace_or_a_webhook(
+    client: OpenAI, http: httpx.Client, server: Served, app_fixture: AppFixture, mcp_server: str
+) -> None:
+    url, hook = f"{mcp_server}/private/mcp", "http://127.0.0.1:9/hook"
+    body: dict[str, Any] = {"name": "shop", "url": hook, "event_types": ["agent.session.idle"]}
+    signing = http.post("/v1/webhook_endpoints", json=body).json()["signing_secret"]
+    vault = client.beta.agents.vaults.create()
+    client.beta.agents.vaults.credentials.create(vault.id, name="sums", auth=bearer(url))
+    inline = tool(url, required=True)
+    inline["transport"] |= {"authorization": TOKEN, "headers": {"x-api-key": "header-key"}}
+    written: list[str] = []
+    for fields, said in product(({"vault_ids": [vault.id]}, {}), (ADD, ECHO)):
+        agent = {"model": MODEL, "tools": [tool(url, required=True) if fields else inline]}
+        body = {"environment": NONE, "agent": agent, "input": said, "stream": True} | fields
+        answer = http.post("/v1/agents/sessions", json=body, headers=BETA).text
+        assert ("Bearer ***" if said == ECHO else '"text":"3"') in answer
+        session_id = json.loads(answer.split("data: ")[1].splitlines()[0])["session"]["id"]
+        first = answer.split("\nid: ")[1].splitlines()[0]
+        with OpenStream(server, session_id, first, stop="agent.session.idle") as again:
+            again.wait_for("idle")
+        traces = http.get(f"/v1/agents/sessions/{session_id}/traces", headers=BETA).text
+        assert "resourceSpans" in traces
+        written += [answer, json.dumps(again.events), traces]
+    assert app_fixture.queue.webhooks
+    written.append(str(app_fixture.queue.webhooks))
+
+    everywhere = "".join(written)
+    assert [secret for secret in (TOKEN, "header-key", signing, signing[6:]) if secret in everywhere] == []
 
 
 def test_no_secret_is_in_an_answer_a_log_or_a_record(

@@ -34,7 +34,8 @@ def test_nothing_else_of_the_stack_remains(removed: Removal, stacks: Update, acc
     roles = account.names_of("iam", "list_roles", "Roles", "RoleName")
     apis = account.names_of("apigateway", "get_rest_apis", "items", "id")
     buses = account.names_of("events", "list_event_buses", "EventBuses", "Name")
-    left = {*log_groups, *queues, *functions, *roles, *apis, *buses}
+    groups = account.names_of("scheduler", "list_schedule_groups", "ScheduleGroups", "Name")
+    left = {*log_groups, *queues, *functions, *roles, *apis, *buses, *groups}
 
     gone = {one.physical_id for one in stacks.updated_resources.values()}
     assert left & gone == {stacks.updated_resources["ApiLogWriter"].physical_id}

@@ -22,6 +22,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import cache
 from typing import Any, NoReturn
 
@@ -35,6 +36,7 @@ import uvicorn  # noqa: E402
 from functions.worker import app as worker  # noqa: E402
 from starlette.datastructures import Headers  # noqa: E402
 from starlette.types import ASGIApp, Receive, Scope, Send  # noqa: E402
+from tests.api.fakes import FakeSchedules  # noqa: E402
 from tests.faults.invocations import REMAINING, make_context  # noqa: E402
 from tests.faults.model_requests import note_model_requests  # noqa: E402
 
@@ -42,6 +44,7 @@ import stint  # noqa: E402
 from stint import run_stop  # noqa: E402
 from stint.aws import retries  # noqa: E402
 from stint.aws.dynamodb import DynamoDBClient  # noqa: E402
+from stint.bootstrap.adapters import Adapters  # noqa: E402
 from stint.bootstrap.operator import OperatorComposition  # noqa: E402
 from stint.domain.ids import TENANT  # noqa: E402
 from stint.domain.principals import SCOPES, Principal  # noqa: E402
@@ -49,7 +52,7 @@ from stint.http import streaming  # noqa: E402
 from stint.http.app import create_app, list_routers  # noqa: E402
 from stint.october_2024.composition import OctoberComposition  # noqa: E402
 from stint.october_2024.routes.parts import list_october_parts  # noqa: E402
-from stint.openai_agents.composition import compose_openai_agents, vaults_of  # noqa: E402
+from stint.openai_agents.composition import automations_of, compose_openai_agents, vaults_of  # noqa: E402
 from stint.services.background import cancellation as response_cancellation  # noqa: E402
 from stint.services.runs import polling_pauses  # noqa: E402
 from stint.services.turns import cancellation as turn_cancellation  # noqa: E402
@@ -84,8 +87,9 @@ class AnyServices:
             services = make(self._tenant)
             if hasattr(services, name):
                 return getattr(services, name)
-        services, get_vaults = composition.make_services(self._tenant), vaults_of(composition, self._tenant)
-        agents_api = compose_openai_agents(services, composition.settings, get_vaults)
+        place = composition, self._tenant
+        services, own = composition.make_services(self._tenant), (vaults_of(*place), automations_of(*place))
+        agents_api = compose_openai_agents(services, composition.settings, *own)
         operator = OPERATOR.make_services(self._tenant)
         return getattr(agents_api if hasattr(agents_api, name) else operator, name)
 
@@ -96,6 +100,8 @@ OPERATOR = OperatorComposition(load_settings)
 OCTOBER = OctoberComposition(load_settings)
 OCTOBER_PATHS = ("/agents/", "/memory", "/models/", "/shields/")
 CALLER = Principal(tenant=TENANT, subject="tester", scopes=frozenset(SCOPES))
+KEY_OWNER = replace(CALLER, key_id="key-of-tester")
+"""The caller of requests for automations, which need a key. Administration would look for its record."""
 
 
 def make_app() -> ASGIApp:
@@ -106,7 +112,8 @@ def make_app() -> ASGIApp:
     october = create_app("october", *list_october_parts(), make_services=OCTOBER.make_october_services, **read)
 
     async def called(scope: Scope, receive: Receive, send: Send) -> None:
-        scope["aws.event"] = {"requestContext": {"authorizer": CALLER.to_context()}}
+        caller = KEY_OWNER if scope.get("path", "").startswith("/v1/agents/automations") else CALLER
+        scope["aws.event"] = {"requestContext": {"authorizer": caller.to_context()}}
         if remaining := Headers(scope=scope).get(REMAINING) if scope["type"] == "http" else None:
             scope["aws.context"] = make_context(int(remaining))
         called_app = october if scope.get("path", "").startswith(OCTOBER_PATHS) else app
@@ -131,6 +138,11 @@ def shorten_waits() -> None:
     vars(polling_pauses).update(SHORTEST_SECONDS=SHORTEST_SECONDS, LONGEST_SECONDS=LONGEST_SECONDS)
     vars(streaming)["SILENT_SECONDS"] = SILENT_SECONDS
     botocore.session.create_loader = cache(botocore.session.create_loader)
+
+
+def replace_schedules() -> None:
+    """Let automations be made without Scheduler, whose calls are not counted among the points of faults."""
+    vars(Adapters.schedules).update(func=lambda _: FakeSchedules())
 
 
 def import_all() -> None:
@@ -257,6 +269,7 @@ def main(log: str) -> None:
     for number in (1, 2):
         os.dup2(descriptor, number)
     shorten_waits()
+    replace_schedules()
     note_model_requests()
     import_all()
     warm_clients()

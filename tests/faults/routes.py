@@ -37,6 +37,8 @@ RUNNING = {
     "/v1/agents/{agent_id}/session/{session_id}/turn/{turn_id}/resume": "resume",
     "/v1/agents/sessions": "create-agent-session",
     "/v1/agents/sessions/{session_id}/events": "post-session-message",
+    "/v1/agents/automations": "create-automation",
+    "/v1/agents/automations/{automation_id}/invocations": "create-invocation",
     "/v1/responses": "create-response",
     "/v1/chat/completions": "create-chat",
     "/v1/vector_stores": "create-vector-store",
@@ -64,6 +66,9 @@ SAME_AS = {
 CHANGING = frozenset(
     {
         "/v1/agents/{agent_id}",
+        "/v1/agents/automations/{automation_id}",
+        "/v1/agents/automations/{automation_id}/pause",
+        "/v1/agents/automations/{automation_id}/resume",
         "/v1/agents/sessions/{session_id}",
         "/v1/conversations/{conversation_id}",
         "/v1/chat/completions/{completion_id}",
@@ -80,8 +85,8 @@ CHANGING = frozenset(
 
 It goes on while its tenant is stopped."""
 
-REFUSED = ("/v1/agents/automations", "/v1/agents/environments")
-"""Paths of the Agents API that are refused by name."""
+REFUSED = "/v1/agents/environments"
+"""The path of the Agents API that is refused by name."""
 
 STORING_NOTHING = frozenset(
     {
@@ -109,7 +114,7 @@ STORING_NOTHING = frozenset(
         "/post_training/{method:path}",
         "/reward_scoring/{method:path}",
         "/synthetic_data_generation/{method:path}",
-        *(f"{path}{rest}" for path in REFUSED for rest in ("", "/{rest:path}")),
+        *(f"{REFUSED}{rest}" for rest in ("", "/{rest:path}")),
     }
 )
 """Paths whose POST stores no object. Those that only read say so at their functions."""

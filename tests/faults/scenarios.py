@@ -2,6 +2,7 @@
 
 from tests.faults.admin_scenarios import ADMINISTRATION
 from tests.faults.agents_api_scenarios import AGENTS_API
+from tests.faults.automation_scenarios import AUTOMATIONS
 from tests.faults.background_scenarios import BACKGROUND, BackgroundResponse
 from tests.faults.cancellation_scenarios import CANCELLATIONS
 from tests.faults.creation_scenarios import CREATIONS
@@ -33,6 +34,7 @@ SCENARIOS: list[type[Scenario]] = [
     *INSERTIONS,
     *OCTOBER,
     *AGENTS_API,
+    *AUTOMATIONS,
 ]
 WARMING: list[type[Scenario]] = [TurnWithTools, ResumedTurn, ResponseInConversation, BackgroundResponse, FileIngestion]
 """Scenarios that run once before all others, so that their code is loaded."""

@@ -99,16 +99,23 @@ MUTATIONS = [
     Mutation(
         "a URL that gets a secret is checked at each request",
         f"{CORE}/net/secret_requests.py",
-        "            await guard.check_secret_target(url)\n            async with",
-        "            async with",
+        "            await guard.check_secret_target(url)\n",
+        "",
         "tests/services/webhooks/test_webhook_deliveries.py -k http",
     ),
     Mutation(
         "a webhook follows no redirect",
         f"{CORE}/net/secret_requests.py",
-        "max_bytes=max_bytes, headers=headers)",
-        "max_bytes=max_bytes, headers=headers, redirects=5)",
+        "headers=headers, inside=inside)",
+        "headers=headers, inside=inside, redirects=5)",
         "tests/services/webhooks/test_webhook_deliveries.py -k redirects",
+    ),
+    Mutation(
+        "a secret is not sent in clear to a name that has moved outside",
+        f"{CORE}/net/secret_requests.py",
+        ", inside=inside)",
+        ")",
+        "tests/unit/net/test_secret_requests.py",
     ),
     Mutation(
         "a signing secret is encrypted for its tenant and its endpoint",

@@ -13,6 +13,7 @@ import httpx
 from functions.authorizer import app as authorizer
 from infra.local.engine import Engine
 from tests.api.app_fixture import Served, vars_of
+from tests.api.fakes import FakeSchedules
 from tests.route_rules import SERVED
 from tests.security.gateway import Gateway, read_system
 
@@ -20,10 +21,19 @@ from stint.bootstrap.openai import OpenAIComposition
 from stint.bootstrap.operator import OperatorComposition
 from stint.domain.api_keys import ApiKeyWithSecret, CreateApiKeyRequest
 from stint.domain.principals import SCOPES
-from stint.domain.tasks import AnyTask, IngestionTask, ResponseTask, ResumeTask, WaitingTask, WebhookTask
+from stint.domain.tasks import (
+    AnyTask,
+    AutomationTask,
+    IngestionTask,
+    ResponseTask,
+    ResumeTask,
+    WaitingTask,
+    WebhookTask,
+)
 from stint.http.app import create_app
 from stint.october_2024.composition import compose_october
-from stint.openai_agents.composition import compose_openai_agents, vaults_of
+from stint.openai_agents.automation_runs import make_automation_runs
+from stint.openai_agents.composition import automations_of, compose_openai_agents, vaults_of
 from stint.services.access.api_keys import ApiKeys
 from stint.settings import Settings, read_settings
 from stint.store.api_keys import ApiKeyStore
@@ -35,13 +45,15 @@ TASK_SECONDS = 60.0
 
 
 class InlineQueue:
-    """The work queue, whose tasks this process handles at once."""
+    """The work queue, whose tasks this process handles at once. `sent` has its messages."""
 
     def __init__(self, composition: OpenAIComposition) -> None:
         self.composition = composition
+        self.sent: list[str] = []
         self._running: set[asyncio.Task[None]] = set()
 
     async def send(self, task: AnyTask) -> None:
+        self.sent.append(task.model_dump_json())
         if task.delay_seconds:
             return
         running = asyncio.get_running_loop().create_task(self.run(task))
@@ -58,6 +70,8 @@ class InlineQueue:
             await self.composition.make_waiting_runs(task.tenant).handle(task, deadline)
         elif isinstance(task, WebhookTask):
             await self.composition.make_webhook_deliveries(task.tenant).handle(task)
+        elif isinstance(task, AutomationTask):
+            await make_automation_runs(self.composition, task.tenant).handle(task, deadline)
         else:
             await self.composition.deletions.continue_deletion(task, TASK_SECONDS)
 
@@ -78,7 +92,9 @@ class Stack:
         variables = engine.running.variables() | defaults | dict(environment)
         self.settings: Settings = read_settings({**os.environ, **variables})
         self.composition = OpenAIComposition(lambda: self.settings)
-        vars(self.composition)["queue"] = InlineQueue(self.composition)
+        self.queue = InlineQueue(self.composition)
+        vars(self.composition)["queue"] = self.queue
+        vars(self.composition.adapters)["schedules"] = FakeSchedules()
         self.operator = OperatorComposition(lambda: self.settings)
         self.access = ThreadPoolExecutor(1)
         self.system = read_system()
@@ -99,7 +115,7 @@ class Stack:
         services = (
             agents,
             compose_october(tenant, parts.adapters, agents, parts.knowledge_parts),
-            compose_openai_agents(agents, self.settings, vaults_of(parts, tenant)),
+            compose_openai_agents(agents, self.settings, vaults_of(parts, tenant), automations_of(parts, tenant)),
             parts.make_openai_services(tenant),
             parts.make_knowledge_services(tenant),
             self.operator.make_services(tenant),

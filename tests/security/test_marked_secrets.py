@@ -1,17 +1,17 @@
 """A marker in every field and header that may carry a credential, and a search for all of them afterwards."""
 
-import io
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 from urllib.parse import quote
 
 import httpx
 import pytest
-from infra.local.engine import Engine
 from tests.api.api_client import create_agent, create_session, say
-from tests.api.leaks import leaks, text_of
-from tests.security.attacks import Attacks, Record
+from tests.api.leaks import leaks
+from tests.security.attacks import Record
+from tests.security.conftest import TRACES_KEY
+from tests.security.secret_search import Search, look_for
 from tests.security.stack import Stack
 from tests.security.tricks import PUBLIC
 from tests.servers import echo
@@ -27,14 +27,13 @@ MARKS = {
             *("authorization", "server_header", "metadata", "shield", "userinfo", "image", "cookie", "api_key_header"),
             *("token", "wrong_key", "idempotency", "generator", "waiting_argument"),
             *("inline_authorization", "inline_header", "inline_query", "turn_server"),
+            "background_query",
         )
     )
 }
-STORED = ("#registry", "#agent:")
-"""Partitions that keep the credentials of registrations and of agents, which runs need."""
-
 CALLED = frozenset(
     {
+        "background_query",
         *("header", "basic", "agent_argument", "turn_argument", "authorization", "server_header", "mcp_header"),
         *("generator", "inline_authorization", "inline_header", "inline_query", "turn_server"),
     }
@@ -45,50 +44,6 @@ HTTP, MCP = "remote-execution", "model-context-protocol"
 
 
 ANSWERS = {True: echo.mcp, False: echo.endpoint}
-
-
-class Search:
-    """All that a caller, an operator or a thief of the table could read."""
-
-    def __init__(self, stack: Stack, engine: Engine, lines: io.StringIO) -> None:
-        self.stack, self.engine = stack, engine
-        self.answers: list[str] = []
-        self.lines = lines
-
-    def __call__(self, answer: httpx.Response) -> httpx.Response:
-        """Note an answer, and return it."""
-        self.answers.append(f"{answer.headers}\n{answer.text}")
-        return answer
-
-    def records(self) -> Iterator[str]:
-        client = self.engine.running.client("dynamodb")
-        for table in (self.engine.outputs["TableName"], self.engine.outputs["KeysTableName"]):
-            for page in client.get_paginator("scan").paginate(TableName=table):
-                for item in page["Items"]:
-                    if not any(part in item["pk"]["S"] for part in STORED):
-                        yield "\n".join(text_of(next(iter(typed.values()))) for typed in item.values())
-
-    def objects(self) -> Iterator[str]:
-        client, bucket = self.engine.running.client("s3"), self.engine.outputs["BucketName"]
-        for page in client.get_paginator("list_objects_v2").paginate(Bucket=bucket):
-            for each in page.get("Contents", ()):
-                if "/registry/" not in each["Key"]:
-                    yield each["Key"] + text_of(client.get_object(Bucket=bucket, Key=each["Key"])["Body"].read())
-
-    def places(self) -> Mapping[str, str]:
-        """Return the texts in which no marker may be."""
-        self.stack.served.settle()
-        return {
-            "answers": "\n".join(self.answers),
-            "logs": self.lines.getvalue(),
-            "table": "\n".join(self.records()),
-            "bucket": "\n".join(self.objects()),
-        }
-
-
-@pytest.fixture
-def search(stack: Stack, engine: Engine, written: io.StringIO) -> Search:
-    return Search(stack, engine, written)
 
 
 @pytest.fixture
@@ -127,8 +82,14 @@ def send_turns(http: httpx.Client, search: Search) -> str:
     search(say(http, session, "Hello", documents=[document]))
     image = {"type": "image", "image": {"url": {"uri": f"http://ann:{MARKS['image']}@{PUBLIC}/"}}}
     search(say(http, session, image))
-    search(http.get(session))
+    read_traces(http, search, session)
     return agent
+
+
+def read_traces(http: httpx.Client, search: Search, session: str) -> None:
+    """Read a session, and the trace of each of its turns."""
+    for each in search(http.get(session)).json()["turns"]:
+        search(http.get(f"{session}/turn/{each['turn_id']}/trace"))
 
 
 def send_retrieval(http: httpx.Client, search: Search, endpoint: str) -> None:
@@ -143,7 +104,7 @@ def send_retrieval(http: httpx.Client, search: Search, endpoint: str) -> None:
         agent = create_agent(http, toolgroups=[{"name": "builtin::rag", "args": retrieval}])
         session = create_session(http, agent)
         search(say(http, session, "tea"))
-        search(http.get(session))
+        read_traces(http, search, session)
         search(http.get(f"/v1/agents/{agent}"))
 
 
@@ -183,7 +144,7 @@ def send_servers(http: httpx.Client, search: Search, mcp_endpoint: str) -> None:
         if not more:  # the record of the other turn has its credentials, as long as it waits
             search(http.post(f"{path}/resume", json=body))
         search(http.post(f"{path}/resume", json=body | {"stream": True}))
-        search(http.get(session))
+        read_traces(http, search, session)
         if more:
             http.delete(session)
     search(http.get(f"/v1/agents/{agent}"))
@@ -196,6 +157,11 @@ def send_responses(http: httpx.Client, search: Search, mcp_endpoint: str) -> Non
         body: dict[str, Any] = {"model": "scripted/demo", "input": 'call: echo {"q": "tea"}', "tools": [tool]}
         for stream in (False, True):
             search(http.post("/v1/responses", json=body | {"stream": stream}))
+        refused = search(http.post("/v1/responses", json=body | {"background": True}))
+        assert refused.status_code == 400, refused.text
+    for server in (mcp_endpoint, f"{mcp_endpoint}/fail?key={quote(MARKS['background_query'], safe='')}"):
+        tool = {"type": "mcp", "server_label": "p", "server_url": server, "require_approval": "never"}
+        search.run_in_background(http, input='call: echo {"q": "tea"}', tools=[tool])
     data = {
         "mcp_headers": {mcp_endpoint: {"X-Key": MARKS["mcp_header"]}},
         "brave_search_api_key": MARKS["provider_data"],
@@ -219,6 +185,8 @@ def read_everything(http: httpx.Client, search: Search, agent: str) -> None:
     ones = (f"agents/{agent}", "toolgroups/peer", "models/own", "shields/own", "tools/echo", "admin/keys")
     for path in (*lists, *ones):
         search(http.get(f"/v1/{path}"))
+    for each in http.get("/v1/responses").json()["data"]:
+        search(http.get(f"/v1/responses/{each['id']}/trace"))
 
 
 def test_no_marked_secret_is_found_afterwards(
@@ -245,23 +213,8 @@ def test_no_marked_secret_is_found_afterwards(
         search.answers[0] = search.answers[0].replace(made["key"], "", 1)
         read_everything(http, search, agent)
 
-    look_for({**MARKS, "key": key.key[-64:], "made": made["key"][-64:], "new": rotated["key"][-64:]}, search).record(
-        record_property
-    )
+    keys = {"key": key.key[-64:], "made": made["key"][-64:], "new": rotated["key"][-64:], "traces": TRACES_KEY}
+    look_for(MARKS | keys, search, stored={"background_query"}).record(record_property)
     assert len(search.answers) > 25
     sent = {name for name, mark in MARKS.items() if any(leaks(echo.repeat(each), mark) for each in tools.requests)}
     assert sent >= CALLED
-
-
-def look_for(marks: Mapping[str, str], search: Search) -> Attacks:
-    """Search all places for each marker."""
-    attacks, texts = Attacks(), search.places()
-    assert '"message":"Request"' in texts["logs"]
-    for name, mark in marks.items():
-        for place, text in texts.items():
-            with attacks.attack(f"{name} in {place}"):
-                is_found = leaks(text, mark)
-            if is_found:
-                at = text.find(mark)
-                attacks.got_in.append(f"{name} is in the {place}: {text[max(at - 200, 0) : at + 100]}")
-    return attacks

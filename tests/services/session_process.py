@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -17,10 +18,11 @@ from stint.domain.ids import new_id
 from stint.domain.llama_stack.turns import Turn
 from stint.models.port import ChatModel
 from stint.openai_agents import session_stream
-from stint.openai_agents.composition import compose_openai_agents, make_vaults
+from stint.openai_agents.composition import compose_openai_agents, make_automations, make_vaults
 from stint.openai_agents.schemas.sessions import AgentSessionObject, SessionCreateParams, SessionEventsParams
-from stint.openai_agents.session_stream import PlacedEvent, SessionStream, StreamTimes
+from stint.openai_agents.session_stream import SessionStream, StreamTimes, open_session_stream
 from stint.openai_agents.stream_positions import StreamPosition, read_position
+from stint.openai_agents.streamed_turns import PlacedEvent
 from stint.services.background.waiting_runs import WaitingRuns
 from stint.services.deletions import Deletions
 from stint.services.runs.run_handle import RequestContext
@@ -66,8 +68,9 @@ class SessionProcess:
         self.fixture = WorkerFixture(cloud, tenant, model, lease, queue)
         settings = Settings(lease_seconds=lease)
         deletions = Deletions({}, self.fixture.queue.send)
-        get_vaults = make_vaults(tenant, Adapters(settings), cloud.store, deletions)
-        self.services = compose_openai_agents(self.fixture.turns, settings, get_vaults)
+        parts = tenant, Adapters(settings), cloud.store, deletions
+        automations = partial(make_automations, *parts)
+        self.services = compose_openai_agents(self.fixture.turns, settings, make_vaults(*parts), automations)
         self.runs = WaitingRuns(self.fixture.turns.turn_requests, self.fixture.services.response_requests)
         self.session_id = self.agent_id = ""
 
@@ -113,9 +116,8 @@ class SessionProcess:
         async def is_left() -> bool:
             return False
 
-        stream = SessionStream(reader, reader.input_of(view), view, times, is_left)
-        await stream.begin(read_position(last_id, self.session_id) if last_id else None)
-        return stream
+        position = read_position(last_id, self.session_id) if last_id else None
+        return await open_session_stream(reader, view, times, position, is_left)
 
     async def show(self) -> AgentSessionObject:
         reader = self.services.reader

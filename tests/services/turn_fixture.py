@@ -16,7 +16,16 @@ from stint.domain.llama_stack.agents import AgentConfig
 from stint.domain.llama_stack.events import Event, TurnAwaitingInput, TurnComplete, TurnFailed
 from stint.domain.llama_stack.turns import Turn, TurnCreateRequest, TurnResumeRequest
 from stint.domain.messages import UserMessage
-from stint.domain.tasks import MARK_DELAY, DeletionTask, IngestionTask, ResumeTask, SentTask, WaitingTask, WebhookTask
+from stint.domain.tasks import (
+    MARK_DELAY,
+    AutomationTask,
+    DeletionTask,
+    IngestionTask,
+    ResumeTask,
+    SentTask,
+    WaitingTask,
+    WebhookTask,
+)
 from stint.domain.tools import ToolDef, ToolParameter, ToolResponse
 from stint.models.port import ChatModel
 from stint.models.routing import Router
@@ -41,6 +50,7 @@ class IdleQueue:
         self.early_ingestions: list[IngestionTask] = []
         self.waiting: list[WaitingTask | ResumeTask] = []
         self.webhooks: list[WebhookTask] = []
+        self.automations: list[AutomationTask] = []
         self.on_ingestion: Callable[[], None] | None = None
 
     async def send(self, task: SentTask) -> None:
@@ -48,6 +58,8 @@ class IdleQueue:
             self.waiting.append(task)
         elif isinstance(task, WebhookTask):
             self.webhooks.append(task)
+        elif isinstance(task, AutomationTask):
+            self.automations.append(task)
         elif isinstance(task, IngestionTask) and task.delay_seconds:
             self.early_ingestions.append(task)
         elif isinstance(task, IngestionTask):

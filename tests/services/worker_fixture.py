@@ -34,6 +34,7 @@ from stint.domain.openai.stored_responses import StoredResponse
 from stint.domain.tasks import (
     MARK_DELAY,
     AnyTask,
+    AutomationTask,
     DeletionTask,
     IngestionTask,
     ResponseTask,
@@ -72,6 +73,7 @@ class FakeQueue:
     early_ingestions: list[IngestionTask] = field(default_factory=list)
     waiting: list[WaitingTask | ResumeTask] = field(default_factory=list)
     webhooks: list[WebhookTask] = field(default_factory=list)
+    automations: list[AutomationTask] = field(default_factory=list)
     ends: list[CompletionEvent] = field(default_factory=list)
     kinds: list[tuple[str, str]] = field(default_factory=list)
     refuses: bool = False
@@ -90,6 +92,8 @@ class FakeQueue:
             self.waiting.append(task)
         elif isinstance(task, WebhookTask):
             self.webhooks.append(task)
+        elif isinstance(task, AutomationTask):
+            self.automations.append(task)
         else:
             self.deletions.append(task)
 
@@ -108,6 +112,7 @@ class FakeQueue:
             self.early_ingestions,
             self.waiting,
             self.webhooks,
+            self.automations,
             self.ends,
             self.kinds,
         ):

@@ -12,7 +12,7 @@ async def test_a_session_costs_six_write_units_and_a_poll_half_a_read_unit(cloud
     await cloud.store.sessions.create(tenant, created.agent_id, begun, None)
     created_for = dict(cloud.units)
     cloud.forget()
-    await cloud.store.sessions.peek(tenant, created.agent_id, begun.session_id)
+    await cloud.store.sessions.read_activity(tenant, created.agent_id, begun.session_id)
 
     assert created_for == {"TransactWriteItems": 6, "GetItem": 1}
     assert cloud.units == {"GetItem": 0.5}

@@ -30,6 +30,7 @@ PLAIN = {
     "AWS::Logs::LogGroup",
     "AWS::S3::Bucket",
     "AWS::S3Vectors::VectorBucket",
+    "AWS::Scheduler::ScheduleGroup",
     "AWS::SQS::Queue",
 }
 

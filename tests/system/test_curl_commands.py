@@ -30,6 +30,8 @@ CREATED = {
     "create_upload_part: Upload a file": {"PART_ID": "id"},
     "create_container: A container with a file": {"CONTAINER_ID": "id"},
     "add_container_file: Upload a file": {"CONTAINER_FILE_ID": "id"},
+    "create_automation: A new session on each weekday": {"AUTOMATION_ID": "id"},
+    "create_automation_invocation": {"INVOCATION_ID": "id"},
     "create_vault: A vault": {"VAULT_ID": "id"},
     "create_vector_store: A store with a file": {"VECTOR_STORE_ID": "id"},
     "create_file_batch: A file": {"BATCH_ID": "id"},

@@ -19,6 +19,10 @@ from infra.local.errors import LocalCloudError
 from infra.local.event_sources import serving_sources
 from tests.system.conftest import APPS
 
+from stint.aws.environment import AwsEnvironment
+from stint.aws.schedules import EventBridgeSchedules, ScheduleTarget
+from stint.domain.schedules import SCHEDULED_TIME, Schedule
+
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 VISIBILITY = 1
@@ -213,6 +217,18 @@ async def test_a_rule_with_a_transformer_passes_on_what_it_makes_and_nothing_els
     (event,) = await sources.noted("shaped")
 
     assert event == {"tenant": "fixed", "type": "Shaped", "detail": detail}
+
+
+async def test_a_schedule_reaches_the_function_of_its_queue(sources: Sources) -> None:
+    environment = AwsEnvironment(sources.cloud.engine.environment())
+    feed = "arn:aws:sqs:us-east-1:000000000000:sources-Feed"
+    schedules = EventBridgeSchedules(environment, ScheduleTarget("sources", "arn:aws:iam::000000000000:role/r", feed))
+
+    await schedules.create(Schedule("once", "at(2026-01-02T03:04:05)", "UTC", f"please {SCHEDULED_TIME}"))
+    (record,) = await sources.noted("please 2026-01-02T03:04:05Z")
+
+    assert record["eventSource"] == "aws:sqs"
+    await schedules.close()
 
 
 async def test_an_event_that_failed_for_good_is_kept(sources: Sources) -> None:

@@ -33,6 +33,7 @@ TRACES = {
     "*": LOGS | {"xray:PutSpans", "xray:PutSpansForIndexing", "xray:PutTraceSegments"},
     "TracesSecretArn": {"secretsmanager:GetSecretValue"},
 }
+SCHEDULES = "arn:${AWS::Partition}:scheduler:${AWS::Region}:${AWS::AccountId}:schedule/${ScheduleGroup}/*"
 POLLING = {"sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes"}
 KEY = {"EncryptionKeyArn": {"kms:Decrypt", "kms:GenerateDataKey"}}
 # The functions that run tools, and shields that ask a model.
@@ -155,6 +156,7 @@ GRANTS = {
         QUEUE: {"sqs:SendMessage"},
         INDEXES: SEARCH | FORGET | CHANGE,
         **MODELS_AND_TOOLS,
+        "CredentialsKeyArn": {"kms:Encrypt", "kms:Decrypt"},  # it renews the tokens of vaults
         **TRACES,
     },
     "OpenAIAgentsRole": {
@@ -165,6 +167,8 @@ GRANTS = {
         **OBJECTS,
         BUCKET: {"s3:ListBucket"},
         QUEUE: {"sqs:SendMessage"},
+        SCHEDULES: {"scheduler:CreateSchedule", "scheduler:DeleteSchedule"},
+        "ScheduleRole.Arn": {"iam:PassRole"},
         INDEXES: SEARCH,
         **MODELS_AND_TOOLS,
         "CredentialsKeyArn": {"kms:Encrypt", "kms:Decrypt"},  # it renews the tokens of vaults
@@ -192,7 +196,9 @@ GRANTS = {
         **OBJECTS,
         INBOX: {"s3:GetObject"},
         BUCKET: {"s3:ListBucket"},
+        KEYS: {"dynamodb:GetItem"},  # the creators of automations
         QUEUE: {"sqs:SendMessage", "sqs:ChangeMessageVisibility", *POLLING},
+        SCHEDULES: {"scheduler:DeleteSchedule"},
         FAILURES: {"sqs:SendMessage"},
         "EventBus.Arn": {"events:PutEvents"},
         INDEXES: SEARCH | FORGET | FILL,
@@ -200,10 +206,12 @@ GRANTS = {
         "CredentialsKeyArn": {"kms:Encrypt", "kms:Decrypt"},  # it renews the tokens of vaults
         **TRACES,
     },
+    "ScheduleRole": {QUEUE: {"sqs:SendMessage"}, **KEY},
     "ApiLogWriter": {"*": {"logs:*"}},
 }
 API = "apigateway.amazonaws.com"
 EVENTS = "events.amazonaws.com"
+SCHEDULER = "scheduler.amazonaws.com"
 REQUESTED = {"Stint Turn Requested", "Stint Response Requested"}
 
 
@@ -265,7 +273,25 @@ def test_roles_are_those_of_services(translated: dict[str, Any]) -> None:
     }
 
     service = dict.fromkeys(GRANTS, json.dumps({"Service": ["lambda.amazonaws.com"]}))
-    assert trusted == service | {"ApiLogWriter": json.dumps({"Service": "apigateway.amazonaws.com"})}
+    others = {"ApiLogWriter": "apigateway.amazonaws.com", "ScheduleRole": SCHEDULER}
+    assert trusted == service | {name: json.dumps({"Service": other}) for name, other in others.items()}
+
+
+def test_scheduler_may_use_its_role_for_the_schedules_of_this_stack_alone(
+    translated: dict[str, Any], statements: list[Statement]
+) -> None:
+    [trust] = translated["Resources"]["ScheduleRole"]["Properties"]["AssumeRolePolicyDocument"]["Statement"]
+
+    assert trust["Condition"] == {
+        "StringEquals": {
+            "aws:SourceAccount": {"Ref": "AWS::AccountId"},
+            "aws:SourceArn": {"Fn::GetAtt": ["ScheduleGroup", "Arn"]},
+        }
+    }
+    passing = [each for each in statements if each.action == "iam:PassRole"]
+    assert [(each.resource, json.loads(each.condition)) for each in passing] == [
+        ("ScheduleRole.Arn", {"StringEquals": {"iam:PassedToService": SCHEDULER}})
+    ]
 
 
 def test_functions_are_invoked_by_the_api_the_rule_and_tools_that_a_parameter_names(
@@ -363,7 +389,7 @@ def test_functions_that_call_tools_know_their_stack(translated: dict[str, Any]) 
 
 
 def test_the_queue_is_written_to_by_those_who_leave_work_to_the_worker(statements: list[Statement]) -> None:
-    senders = {(role, QUEUE) for role in STORING}
+    senders = {(role, QUEUE) for role in {*STORING, "ScheduleRole"}}
 
     failures = {("WorkerRole", FAILURES), (EVENTS, FAILURES)}
     assert allowed(statements, "sqs:SendMessage") == senders | failures
@@ -384,6 +410,21 @@ def test_only_the_rules_of_the_stack_keep_undelivered_events(
 def test_only_the_worker_reads_the_queue_and_no_other_queue(statements: list[Statement]) -> None:
     for action in POLLING:
         assert allowed(statements, action) == {("WorkerRole", QUEUE)}
+
+
+def test_functions_that_run_turns_may_encrypt_renewed_tokens(statements: list[Statement]) -> None:
+    encrypting = {role for role, _ in allowed(statements, "kms:Encrypt")}
+
+    # The session of a turn may have vaults, whichever API the turn is of.
+    assert encrypting >= {"TurnsRole", "OctoberRole", "OpenAIAgentsRole", "WorkerRole"}
+    assert {role for role, _ in allowed(statements, "kms:Decrypt")} >= encrypting - {"AgentsRole"}
+
+
+def test_the_key_of_credentials_is_used_for_a_tenant_and_an_object_only(statements: list[Statement]) -> None:
+    uses = {each for each in statements if each.resource == "CredentialsKeyArn"}
+
+    named = {f"kms:EncryptionContext:{name}": "false" for name in ("tenant", "identifier")}
+    assert {(each.effect, each.condition) for each in uses} == {("Allow", short({"Null": named}))}
 
 
 def test_functions_may_read_the_objects_that_parameters_name_and_write_none(

@@ -75,6 +75,14 @@ class Settings(BaseModel):
     keys_table: str = Field(default="", description="Name of the DynamoDB table of API keys.")
     bucket: str = Field(default="", description="Name of the S3 bucket for bodies over 300 KB.")
     queue_url: str = Field(default="", description="URL of the worker's SQS queue.")
+    schedule_group: str = Field(
+        default="",
+        pattern=r"^[0-9a-zA-Z_.-]{0,64}$",
+        description="Group of EventBridge Scheduler for automations; if empty, there are none.",
+    )
+    schedule_role_arn: str = Field(
+        default="", description="Role with which its schedules send tasks to the worker's queue."
+    )
     event_bus: str = Field(
         default="", description="EventBridge bus on which completion events are published; if empty, none are."
     )

@@ -69,6 +69,7 @@ def create_belongings(http: httpx.Client, marker: str, mcp_server: str) -> dict[
         | create_end_user(http, marker)
         | create_agents(http, marker)
         | create_agent_session(http, marker)
+        | create_automation(http, marker)
         | create_vault(http, marker)
         | create_responses(http, marker)
         | create_files(http, marker)
@@ -128,6 +129,19 @@ def create_agent_session(http: httpx.Client, marker: str) -> dict[str, str]:
         "agent_call_id": action["call_id"],
         "agent_item_id": items[-1]["id"],
     }
+
+
+def create_automation(http: httpx.Client, marker: str) -> dict[str, str]:
+    """Create an automation in the far future, with an invocation."""
+    target = {
+        "type": "new_session",
+        "environment": {"type": "none"},
+        "agent": {"model": "scripted/demo", "instructions": marker},
+        "input": [{"role": "user", "content": [{"type": "input_text", "text": marker}]}],
+    }
+    body = {"type": "once", "name": marker, "run_at": 4_000_000_000, "target": target, "metadata": {"topic": marker}}
+    path = f"/v1/agents/automations/{(automation := post(http, '/v1/agents/automations', body)['id'])}"
+    return {"automation_id": automation, "invocation_id": post(http, f"{path}/invocations", None)["id"]}
 
 
 def create_vault(http: httpx.Client, marker: str) -> dict[str, str]:

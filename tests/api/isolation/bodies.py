@@ -79,6 +79,9 @@ def chat_file(ids: Ids) -> list[dict[str, Any]]:
     return [{"role": "user", "content": [{"type": "file", "file": {"file_id": ids["file_id"]}}]}]
 
 
+FAR = 4_000_000_000
+"""A time of a schedule, in seconds since 1970."""
+
 BEARER = {"type": "static_bearer", "token": "a-long-token", "mcp_server_url": "http://127.0.0.1:9/mcp"}
 
 
@@ -89,6 +92,23 @@ def session(**agent: Any) -> dict[str, Any]:
 
 def with_tool(**tool: Any) -> dict[str, Any]:
     return session(tools=[tool])
+
+
+def automation(**target: Any) -> dict[str, Any]:
+    """Return an automation that runs once, in the far future."""
+    return {"type": "once", "name": "mine", "run_at": FAR, "target": target}
+
+
+def begins(ids: Ids, **fields: Any) -> dict[str, Any]:
+    """Return an automation that begins sessions of a saved agent, or of another one in `fields`."""
+    said = [{"role": "user", "content": [{"type": "input_text", "text": "Hello"}]}]
+    agent = {} if "agent" in fields else {"agent_id": ids["agent_id"]}
+    return automation(type="new_session", environment={"type": "none"}, input=said, **agent, **fields)
+
+
+def sends(ids: Ids) -> dict[str, Any]:
+    """Return an automation that sends messages to a session."""
+    return automation(type="existing_session", session_id=ids["agent_session_id"], instructions="Hello")
 
 
 def post_event(kind: str, **fields: Any) -> dict[str, Any]:
@@ -161,6 +181,18 @@ JSON: Mapping[str, Sequence[Body]] = {
         lambda ids: session() | {"vault_ids": [ids["vault_id"]]},
         lambda ids: with_tool(type="toolgroup", name=ids["toolgroup_id"]),
         lambda ids: with_tool(type="file_search", vector_store_ids=[ids["vector_store_id"]]),
+    ],
+    "POST /v1/agents/automations": [
+        begins,
+        sends,
+        lambda ids: begins(ids, agent={"model": ids["model_id"]}),
+        lambda ids: begins(ids, vault_ids=[ids["vault_id"]]),
+        lambda ids: begins(ids, agent={"model": DEMO, "tools": [{"type": "toolgroup", "name": ids["toolgroup_id"]}]}),
+        lambda ids: begins(ids, agent={"model": DEMO, "tools": file_search(ids)}),
+    ],
+    "POST /v1/agents/automations/{automation_id}": [
+        lambda _: {"name": "another"},
+        lambda ids: {"target": begins(ids)["target"]},
     ],
     "POST /v1/vaults": [lambda _: {"name": "mine"}],
     "POST /v1/vaults/{vault_id}": [lambda _: {"name": "another"}],

@@ -52,6 +52,8 @@ CURSORS = {
     "/v1/agents": "agent_id",
     "/v1/agents/{agent_id}/sessions": "session_id",
     "/v1/agents/{agent_id}/session/{session_id}/turns": "turn_id",
+    "/v1/agents/automations": "automation_id",
+    "/v1/agents/automations/{automation_id}/invocations": "invocation_id",
     "/v1/agents/sessions": "agent_session_id",
     "/v1/agents/sessions/{session_id}/items": "agent_item_id",
     "/v1/agents/sessions/{session_id}/traces": "agent_turn_id",

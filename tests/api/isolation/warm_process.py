@@ -14,6 +14,7 @@ from infra.local.system import Invoke, System
 from infra.local.translation import translate
 from starlette.types import ASGIApp, Receive, Scope, Send
 from tests.api.app_fixture import Served, vars_of
+from tests.api.fakes import FakeSchedules
 from tests.route_rules import SERVED
 from tests.system.data_outputs import OUTPUTS
 
@@ -21,10 +22,19 @@ from stint.bootstrap.openai import OpenAIComposition
 from stint.bootstrap.operator import OperatorComposition
 from stint.caller import set_principal, set_tenant
 from stint.domain.principals import SCOPES, Principal
-from stint.domain.tasks import AnyTask, IngestionTask, ResponseTask, ResumeTask, WaitingTask, WebhookTask
+from stint.domain.tasks import (
+    AnyTask,
+    AutomationTask,
+    IngestionTask,
+    ResponseTask,
+    ResumeTask,
+    WaitingTask,
+    WebhookTask,
+)
 from stint.http.app import create_app
 from stint.october_2024.composition import compose_october
-from stint.openai_agents.composition import compose_openai_agents, vaults_of
+from stint.openai_agents.automation_runs import make_automation_runs
+from stint.openai_agents.composition import automations_of, compose_openai_agents, vaults_of
 from stint.settings import Settings, read_settings
 
 TENANT_HEADER = "x-test-tenant"
@@ -63,7 +73,9 @@ class Gateway:
         FUNCTION.set(find_function(scope["method"], scope["path"]))
         headers = dict(scope.get("headers", ()))
         if tenant := headers.get(TENANT_HEADER.encode()):
-            caller = Principal(tenant=tenant.decode(), subject="a test", scopes=frozenset(SCOPES))
+            # Automations need a key. Administration would look for its record, and there is none.
+            key_id = "a-key" if scope["path"].startswith("/v1/agents/automations") else ""
+            caller = Principal(tenant.decode(), "a test", frozenset(SCOPES), key_id)
             scope["aws.event"] = {"requestContext": {"authorizer": caller.to_context()}}
         await self.app(scope, receive, send)
 
@@ -99,6 +111,8 @@ async def run_task(composition: OpenAIComposition, task: AnyTask) -> None:
         await composition.make_waiting_runs(task.tenant).handle(task, deadline)
     elif isinstance(task, WebhookTask):
         await composition.make_webhook_deliveries(task.tenant).handle(task)
+    elif isinstance(task, AutomationTask):
+        await make_automation_runs(composition, task.tenant).handle(task, deadline)
     else:
         await composition.deletions.continue_deletion(task, TASK_SECONDS)
 
@@ -124,6 +138,7 @@ class WarmProcess:
         self.operator = OperatorComposition(lambda: self.settings)
         self.queue = WorkerQueue(self.composition)
         vars(self.composition)["queue"] = self.queue
+        vars(self.composition.adapters)["schedules"] = FakeSchedules()
         app = create_app(
             "all",
             *SERVED,
@@ -142,7 +157,8 @@ class WarmProcess:
         knowledge = vars_of(parts.make_knowledge_services(tenant))
         october = vars_of(compose_october(tenant, parts.adapters, services, parts.knowledge_parts))
         admin = self.operator.make_services(tenant)
-        agents_api = vars_of(compose_openai_agents(services, self.settings, vaults_of(parts, tenant)))
+        made = vaults_of(parts, tenant), automations_of(parts, tenant)
+        agents_api = vars_of(compose_openai_agents(services, self.settings, *made))
         own = {"keys": admin.keys, "stops": admin.stops, "runs": admin.runs}
         return SimpleNamespace(**(agents | openai | knowledge | october | agents_api | own))
 

@@ -26,7 +26,7 @@ from stint.caller import NO_ATTEMPT, RequestAttempt, set_attempt
 from stint.domain.ids import new_id
 from stint.domain.llama_stack.turns import TurnStatus
 from stint.openai_agents.schemas.sessions import SessionCreateParams
-from stint.openai_agents.session_stream import PlacedEvent
+from stint.openai_agents.streamed_turns import PlacedEvent
 from stint.services.runs.run_handle import RequestContext
 
 LEASE = 30.0

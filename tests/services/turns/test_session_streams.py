@@ -5,7 +5,8 @@ from functools import partial
 from itertools import count
 
 import pytest
-from tests.script_model import called, said, script
+from starlette.types import Message
+from tests.script_model import STOP, Part, called, said, script
 from tests.services.session_process import (
     SHOP,
     SessionProcess,
@@ -21,8 +22,12 @@ from tests.services.session_process import (
 from tests.store.conftest import Cloud
 
 from stint.domain.errors import Conflict
+from stint.domain.inference import TextChunk
+from stint.domain.llama_stack.turns import TurnStatus
 from stint.domain.run_outcome import ErrorInfo
-from stint.openai_agents.session_stream import PlacedEvent
+from stint.openai_agents.routes.sessions import answer_stream
+from stint.openai_agents.session_stream import StreamTimes
+from stint.openai_agents.streamed_turns import PlacedEvent
 from stint.store.items import Item
 from stint.store.table import Table
 
@@ -119,3 +124,35 @@ async def test_each_stream_shows_a_message_that_one_of_them_has_refused(cloud: C
     assert [types(each) for each in seen] == [["turn.created", "turn.failed", "idle"]] * 4
     assert len({tuple(ids(each)) for each in seen}) == 1
     assert await read(await process.open_stream(seconds=0.2), "never") == []
+
+
+async def test_a_model_does_not_get_a_web_search_that_is_disabled(cloud: Cloud, tenant: str) -> None:
+    model = script(said())
+    process = await SessionProcess(cloud, tenant, model).open({"type": "web_search", "mode": "disabled"})
+    await process.post(message("one"))
+    await process.work()
+
+    assert [turn.status for turn in await process.stored()] == [TurnStatus.completed]
+    assert not model.requests[0].tools
+    assert [tool.type for tool in (await process.show()).agent.tools] == ["web_search"]
+
+
+async def test_a_turn_whose_client_stops_reading_ends_and_so_does_its_response(cloud: Cloud, tenant: str) -> None:
+    answer: list[Part] = [*[TextChunk("word ")] * 2_000, STOP]
+    process = await SessionProcess(cloud, tenant, script(answer)).open()
+    await process.post(message("one"))
+    stream, now = await process.open_stream(), asyncio.get_running_loop().time()
+    stream.times = StreamTimes(now + 4, now + 5, now + 5)
+    sent: list[Message] = []
+
+    async def send(sending: Message) -> None:
+        sent.append(sending)
+        if len(sent) > 5:
+            await asyncio.Event().wait()
+
+    response = answer_stream(stream.events(), process.services, stream, pads=True)
+    async with asyncio.timeout(60):
+        await response.stream_response(send)
+
+    assert [turn.status for turn in await process.stored()] == [TurnStatus.completed]
+    assert len(sent) == 6  # no frame is made before the one before it is read

@@ -1,6 +1,7 @@
 """Renewal of access tokens at a real token endpoint, also by several processes, and deaths in it."""
 
 import asyncio
+import gzip
 import threading
 import time
 from datetime import UTC, datetime, timedelta
@@ -19,6 +20,7 @@ from tests.store.conftest import Cloud
 from stint.domain.errors import Conflict, ToolUnauthorized, ToolUnavailable
 from stint.domain.known_secrets import known_secrets
 from stint.domain.openai.vaults import UpdateCredential
+from stint.net import secret_requests
 from stint.services.vaults import token_refresh
 from stint.store.vaults import REFRESH_TOKEN
 
@@ -125,10 +127,16 @@ async def test_a_refused_refresh_token_is_not_sent_again(process: VaultFixture, 
     assert (len(oauth.forms), "invalid_grant" in refused.value.message) == (1, True)
     assert [secret for secret in (OLD, REFRESH) if secret in refused.value.message] == []
 
+    access = UpdateCredential.model_validate({"auth": {"type": "mcp_oauth", "access_token": "a-rotated-token"}})
+    await process.vaults.update_credential(vault.id, credential.id, access)
+    with pytest.raises(ToolUnauthorized):
+        await process.sent(vault, refused=("a-rotated-token",))
+    assert len(oauth.forms) == 1
+
     rotation = {"type": "mcp_oauth", "refresh": {"refresh_token": oauth.valid}}
     update = UpdateCredential.model_validate({"auth": rotation})
     await process.vaults.update_credential(vault.id, credential.id, update)
-    assert await process.sent(vault, refused=(OLD,)) == NEW
+    assert await process.sent(vault, refused=(OLD, "a-rotated-token")) == NEW
 
 
 ANSWERS = {
@@ -142,6 +150,7 @@ ANSWERS = {
     "an unknown error": reply(400, {"error": REFRESH}),
     "a dropped connection": Reply((), 0),
     "a long answer": Reply((b" " * 70_000,)),
+    "an answer that grows": Reply((gzip.compress(bytes(50_000_000)),), 200, {"content-encoding": "gzip"}),
 }
 
 
@@ -158,6 +167,19 @@ async def test_an_endpoint_that_fails_changes_nothing(process: VaultFixture, oau
 
     assert [secret for secret in (OLD, REFRESH, NEW, oauth.url) if secret in failed.value.message] == []
     assert sent == OLD
+    assert await process.sent(vault, refused=(OLD,)) == NEW
+
+
+async def test_an_endpoint_that_answers_byte_by_byte_is_given_up(
+    process: VaultFixture, oauth: OAuthServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(secret_requests, "SECONDS", 0.3)
+    vault = await process.create_vault()
+    await process.add_oauth(vault, oauth)
+    oauth.server.script(Reply((b" ", 0.02) * 500))
+
+    with pytest.raises(ToolUnavailable, match=r"did not answer within 0\.3 s"):
+        await process.sent(vault, refused=(OLD,))
     assert await process.sent(vault, refused=(OLD,)) == NEW
 
 

@@ -97,6 +97,25 @@ async def test_an_update_changes_only_the_fields_that_it_has(process: VaultFixtu
     assert (cleared.name, cleared.metadata, await process.vaults.get(vault.id)) == (None, {}, cleared)
 
 
+async def test_updates_at_the_same_time_keep_the_fields_of_each_other(
+    process: VaultFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    vault = await process.create_vault(name="a")
+    get, others = vault_store.VaultStore.get, [UpdateVault(metadata={"team": "c"})]
+
+    async def get_before_another_update(store: Any, tenant: str, vault_id: str) -> Any:
+        found = await get(store, tenant, vault_id)
+        if others:
+            await process.vaults.update(vault_id, others.pop())
+        return found
+
+    monkeypatch.setattr(vault_store.VaultStore, "get", get_before_another_update)
+    await process.vaults.update(vault.id, UpdateVault(name="b"))
+
+    found = await process.vaults.get(vault.id)
+    assert (found.name, found.metadata) == ("b", {"team": "c"})
+
+
 async def test_a_rotation_replaces_secrets_of_the_same_type(process: VaultFixture, oauth: OAuthServer) -> None:
     vault = await process.create_vault()
     made = await process.add_oauth(vault, oauth, expires_at=LATE)

@@ -12,7 +12,7 @@ import pytest
 from functions.worker import app
 from httpcore import ConnectError
 from tests.clock import CLOCK
-from tests.servers.scripted_http import Reply
+from tests.servers.scripted_http import Received, Reply, ScriptedHTTPServer
 from tests.services.webhooks.conftest import MakeWebhookFixture
 from tests.services.webhooks.webhook_fixture import WebhookFixture, answering, unwrap
 
@@ -108,6 +108,26 @@ async def test_an_endpoint_that_is_gone_is_disabled(webhooks: WebhookFixture) ->
     assert (gone.status, again.status, again.failing_since) == ("disabled", "enabled", None)
     assert [each.headers["webhook-id"] for each in receiver.requests] == ["evt_1", "evt_3"]
     assert webhooks.messages == []
+
+
+async def test_a_url_that_is_corrected_during_an_attempt_gets_the_event(webhooks: WebhookFixture) -> None:
+    events, loop = list[str](), asyncio.get_running_loop()
+
+    with answering() as right:
+
+        def correct(received: Received) -> Reply:
+            update = webhooks.endpoints.update(created.id, UpdateWebhookEndpoint(url=right.url))
+            asyncio.run_coroutine_threadsafe(update, loop).result()
+            events.append(received.headers["webhook-id"])
+            return Reply((), 410)
+
+        with ScriptedHTTPServer(correct) as wrong:
+            created = await webhooks.create(wrong.url)
+            await webhooks.deliveries.handle(webhooks.task(created.id))
+        await webhooks.receive_next()
+
+    assert (await webhooks.endpoints.get(created.id)).status == "enabled"
+    assert [each.headers["webhook-id"] for each in right.requests] == events == ["evt_1"]
 
 
 async def test_an_event_of_a_deleted_endpoint_is_dropped(webhooks: WebhookFixture) -> None:

@@ -6,7 +6,7 @@ import pytest
 from starlette.types import Message
 from tests.clock import CLOCK
 
-from stint.http.streaming import HeartbeatResponse
+from stint.http.streaming import HeartbeatResponse, stream_frames
 
 SECONDS = 30.0
 BEAT = b": beat\n"
@@ -201,3 +201,25 @@ def test_chunks_that_are_ready_start_neither_tasks_nor_timers(chunks: int) -> No
         loop = runner.get_loop()
         assert isinstance(loop, CountingLoop)
         assert loop.callbacks < 20
+
+
+async def test_a_response_to_a_client_that_reads_nothing_ends_at_its_limit_and_makes_no_more_chunks() -> None:
+    client, made, closed = Client(), list[int](), asyncio.Event()
+    client.gate.clear()
+
+    async def chunks() -> AsyncGenerator[bytes, None]:
+        try:
+            for number in range(1_000):
+                made.append(number)
+                yield b"x" * 1_000
+        finally:
+            closed.set()
+
+    ends_at = asyncio.get_running_loop().time() + 0.05
+    response = stream_frames(chunks(), SECONDS, BEAT, ends_at=ends_at)
+    async with asyncio.timeout(30):
+        await response.stream_response(client.send)
+
+    assert made == [0]
+    assert closed.is_set()
+    assert client.bodies == []  # no end, so that the client sees that the response is cut

@@ -110,6 +110,46 @@ def test_an_agent_shows_what_was_sent() -> None:
     assert {name: shown[name] for name in sent} == sent
 
 
+@pytest.mark.parametrize(
+    "tool",
+    [
+        {"type": "web_search"},
+        {"type": "file_search", "vector_store_ids": ["vs_1"]},
+        {"type": "code_interpreter"},
+        {"type": "image_generation"},
+        {"type": "toolgroup", "name": "weather"},
+    ],
+)
+@pytest.mark.parametrize("approval", ["always", "never", {"always": {"tool_names": ["a"]}}])
+def test_each_tool_of_the_server_may_wait_for_approval(tool: dict[str, Any], approval: Any) -> None:
+    config = create(tools=[tool | {"require_approval": approval}])
+
+    [shown] = show(config)["tools"]
+
+    assert shown["type"] == tool["type"]
+    assert shown["require_approval"] == approval
+    [group] = config.toolgroups
+    assert isinstance(group, AgentToolGroupWithArgs)
+    assert group.require_approval is not None
+
+
+@pytest.mark.parametrize(
+    ("beside", "expected"),
+    [("always", "always"), ("never", {"never": {"tool_names": ["a"]}}), ({"never": {}}, "always")],
+)
+def test_an_mcp_server_shows_the_approval_beside_its_args(beside: Any, expected: Any) -> None:
+    args = {
+        "server_label": "s",
+        "server_url": "https://s.example",
+        "require_approval": {"never": {"tool_names": ["a"]}},
+    }
+    group = AgentToolGroupWithArgs.model_validate({"name": "builtin::mcp", "args": args, "require_approval": beside})
+
+    [shown] = show(AgentConfig(model="m", instructions="", toolgroups=[group]))["tools"]
+
+    assert shown["require_approval"] == expected
+
+
 def test_a_session_is_stored_steered_and_compacted() -> None:
     config = create()
 
@@ -166,6 +206,21 @@ def test_an_update_of_a_session_keeps_its_instructions() -> None:
     assert shown["reasoning"] == {"effort": "high", "summary": "auto"}
 
 
+@pytest.mark.parametrize(("given", "effort"), [({}, "low"), ({"effort": None}, None), ({"effort": "high"}, "high")])
+def test_an_update_of_a_session_without_an_effort_keeps_it(given: dict[str, Any], effort: str | None) -> None:
+    config = create(reasoning={"effort": "low", "summary": "auto"})
+
+    params = SessionAgentUpdate.model_validate({"reasoning": given})
+
+    assert show_session(update_session_config(config, params))["reasoning"] == {"effort": effort, "summary": "auto"}
+
+
+def test_a_disabled_web_search_is_shown() -> None:
+    [tool] = show(create(tools=[{"type": "web_search", "mode": "disabled", "context_size": "low"}]))["tools"]
+
+    assert (tool["mode"], tool["context_size"]) == ("disabled", "low")
+
+
 def test_credentials_are_never_shown() -> None:
     secret = "sk-abcdefghijklmnopqrstuvwxyz012345"
     transport = {
@@ -214,7 +269,7 @@ def test_an_invalid_schema_is_refused_with_its_place() -> None:
         ({"tools": [{"type": "tool_search"}]}, "0", "declare the functions"),
         ({"tools": [{"type": "programmatic_tool_calling"}]}, "0", "remove the tool"),
         ({"tools": [{"type": "computer_use"}]}, "0", "no computer"),
-        ({"tools": [{"type": "automations"}]}, "0", "scheduler"),
+        ({"tools": [{"type": "automations"}]}, "0", "create no automations"),
         ({"tools": [SERVER | {"transport": {"type": "stdio"}}]}, "transport", "starts no processes"),
         ({"tools": [SERVER | {"connection_origin": "environment"}]}, "connection_origin", "service"),
         ({"tools": [SERVER | {"credential_id": ""}]}, "credential_id", "at least 1"),

@@ -23,6 +23,7 @@ from tests.unit.openai_agents.turn_fixture import (
 
 from stint.domain.content import TextContentItem
 from stint.domain.run_outcome import ErrorInfo, RunStatus
+from stint.domain.tools import ToolResponse
 from stint.openai_agents.agents import from_session_agent, to_session_config
 from stint.openai_agents.contents import to_content, to_messages
 from stint.openai_agents.schemas.agents import SessionAgentParams
@@ -30,8 +31,10 @@ from stint.openai_agents.schemas.sessions import (
     AgentSessionObject,
     SessionCreateParams,
     SessionEventsParams,
+    SessionUpdateParams,
     ToolResultEvent,
 )
+from stint.openai_agents.sessions import NO_MESSAGE, to_answer
 from stint.openai_agents.turns import from_turn, required_actions, to_code
 
 ENVIRONMENT = {"environment": {"type": "none"}}
@@ -220,3 +223,27 @@ def test_a_session_requires_results_and_approvals() -> None:
     assert function["arguments"] == {"city": "Bern"}
     assert (approval["request_id"], approval["request"]["server_label"]) == (look.call_id, "docs")
     assert required_actions(stored(record(answer("", ask), COMPLETED)).to_turn(), LABELS.get) == []
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        *({"agent": {name: value}} for name, value in (("instructions", "x"), ("text", {}), ("input_shields", []))),
+        *({name: value} for name, value in (("agent_id", "a"), ("vault_ids", []))),
+    ],
+    ids=str,
+)
+def test_what_no_update_of_a_session_changes_is_refused_by_name(changed: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError, match="cannot be changed") as refused:
+        SessionUpdateParams.model_validate(changed)
+
+    [name] = changed.get("agent", changed)
+    assert refused.value.errors()[0]["loc"][-1] == name
+
+
+def test_a_failed_result_without_an_error_tells_the_model_that_it_failed() -> None:
+    event = {"type": "agent.session.input.tool_result", "turn_id": "t", "call_id": "c", "success": False}
+    given = to_answer(ToolResultEvent.model_validate(event)).answer
+
+    assert isinstance(given, ToolResponse)
+    assert given.content == NO_MESSAGE

@@ -16,6 +16,7 @@ from stint.settings import Settings
 if TYPE_CHECKING:
     from stint.aws.credentials import CredentialsSource
     from stint.bootstrap.model_servers import ModelServer
+    from stint.domain.schedules import Schedules
     from stint.net.guard import Guard
     from stint.providers.kms import KmsCipher
     from stint.retrieval.embedder_router import EmbedderRouter
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
 class Adapters:
     """The adapters of one Settings object. A router, tool providers and an index that are passed in replace
-    them."""
+    them. Schedules are those that are passed in."""
 
     def __init__(
         self,
@@ -36,9 +37,10 @@ class Adapters:
         router: Router | None = None,
         tool_providers: "Mapping[str, ToolProvider] | None" = None,
         make_index: "Callable[[], VectorIndex] | None" = None,
+        make_schedules: "Callable[[Settings], Schedules] | None" = None,
     ) -> None:
         self.settings, self.make_index = settings, make_index
-        self._router, self._tool_providers = router, tool_providers
+        self._router, self._tool_providers, self._make_schedules = router, tool_providers, make_schedules
 
     @cached_property
     def router(self) -> Router:
@@ -109,6 +111,13 @@ class Adapters:
         from stint.providers.kms import KmsCipher  # noqa: PLC0415
 
         return KmsCipher(self.settings.credentials_key_arn)
+
+    @cached_property
+    def schedules(self) -> "Schedules":
+        """Return the schedules of automations. Only compositions that pass them in have some."""
+        from stint.domain.schedules import NoSchedules  # noqa: PLC0415 - few requests need schedules
+
+        return NoSchedules() if self._make_schedules is None else self._make_schedules(self.settings)
 
     @cached_property
     def trace_sender(self) -> "TraceSender | None":

@@ -92,7 +92,11 @@ class AgentsComposition(Composition):
 
     def deletion_kinds(self) -> dict[ObjectKind, DeleteObject]:
         """Return the functions that delete the objects of this composition, by their kind."""
-        return delete_agent_objects(self.store, self.queue.send)
+
+        async def delete_schedule(name: str) -> None:
+            await self.adapters.schedules.delete(name)
+
+        return delete_agent_objects(self.store, self.queue.send, delete_schedule)
 
     async def open_ahead(self) -> None:
         """Load and open what the first run needs; see `first_run`."""
@@ -109,8 +113,14 @@ class AgentsComposition(Composition):
         return compose(tenant, self.adapters, self.store, self.deletions, transcripts=self.transcripts)
 
 
-def delete_agent_objects(store: Store, send: SendTask) -> dict[ObjectKind, DeleteObject]:
-    """Return the functions that delete agents, sessions and vaults. The worker deletes the sessions' own vector dbs."""
+def delete_agent_objects(
+    store: Store, send: SendTask, delete_schedule: Callable[[str], Awaitable[None]] | None = None
+) -> dict[ObjectKind, DeleteObject]:
+    """Return the functions that delete agents, sessions, vaults and automations.
+
+    The worker deletes the sessions' own vector dbs. `delete_schedule` deletes that of an automation, by its
+    name; without it, an automation with a schedule is left to the worker.
+    """
     delete_vector_db = delete_store_of_session(store, send)
 
     async def delete_agent(task: DeletionTask, deadline: float) -> bool:
@@ -127,7 +137,18 @@ def delete_agent_objects(store: Store, send: SendTask) -> dict[ObjectKind, Delet
     async def delete_vault(task: DeletionTask, _: float) -> bool:
         return await store.vaults.delete(task.tenant, task.ids[0])
 
-    return {"agent": delete_agent, "session": delete_session, "vault": delete_vault}
+    async def delete_automation(task: DeletionTask, deadline: float) -> bool:
+        from stint.domain.schedules import NoSchedules  # noqa: PLC0415 - few tenants have automations
+
+        delete = delete_schedule or NoSchedules().delete
+        return await store.automations.delete(task.tenant, task.ids[0], deadline, delete)
+
+    return {
+        "agent": delete_agent,
+        "session": delete_session,
+        "vault": delete_vault,
+        "automation": delete_automation,
+    }
 
 
 def compose(

@@ -18,6 +18,7 @@ OwnedKind = Literal[
     "idempotent_request",
     "container",
     "vault",
+    "automation",
 ]
 """The kinds of objects that can belong to an end user."""
 

@@ -12,6 +12,8 @@ finds nothing to do.
     WaitingTask     with a waiting message, and repeated       its request died, or it has none (`unattended`)
     ResumeTask      with the result of a client's tool         the turn waits, and all its calls have results
     WebhookTask     after an outcome is stored, and repeated   its endpoint exists and is enabled
+    AutomationTask  by a schedule, or with an invocation       the automation has that schedule, or the invocation
+                                                               has not ended
 """
 
 from collections.abc import Awaitable, Callable
@@ -37,6 +39,7 @@ ObjectKind = Literal[
     "store_contents",
     "container",
     "vault",
+    "automation",
 ]
 """The kinds of objects that a task can delete."""
 
@@ -53,6 +56,7 @@ IDS: dict[ObjectKind, tuple[str, ...]] = {
     "store_contents": ("vector_store_id",),
     "container": ("container_id",),
     "vault": ("vault_id",),
+    "automation": ("automation_id",),
 }
 """The fields of a task that name an object of each kind, its parent's first."""
 
@@ -91,6 +95,7 @@ class DeletionTask(Schema):
         "delete_store_contents",
         "delete_container",
         "delete_vault",
+        "delete_automation",
     ] = "delete"
     """With the ids, the format of the queue: during a deployment one version reads the messages of another."""
     tenant: TenantName
@@ -106,6 +111,7 @@ class DeletionTask(Schema):
     """The key of a document in its vector store."""
     container_id: Omitted[str] = None
     vault_id: Omitted[str] = None
+    automation_id: Omitted[str] = None
     orphan: Annotated[bool, Field(exclude_if=is_unset)] = False
     """Delete what the creation of an object has left if that object has no record."""
     delay_seconds: Delay = 0
@@ -234,14 +240,38 @@ class WebhookTask(Schema):
     delay_seconds: Delay = 0
 
 
+class AutomationTask(Schema):
+    """Run an automation: for the time of a schedule, or for the invocation that a request has stored.
+
+    A schedule has it as its payload, in which Scheduler replaces `scheduled_at` by a time (ISO 8601).
+    """
+
+    kind: Literal["automation"] = "automation"
+    tenant: TenantName
+    automation_id: str
+    schedule: Annotated[str, Field(exclude_if=is_unset)] = ""
+    scheduled_at: Omitted[str] = None
+    invocation_id: Omitted[str] = None
+    delay_seconds: Delay = 0
+
+    @model_validator(mode="after")
+    def require_source(self) -> Self:
+        # An automation without a schedule has an empty name of it, which no task may name.
+        scheduled = self.scheduled_at is not None and bool(self.schedule)
+        if scheduled == (self.invocation_id is not None):
+            raise ValueError("A run of an automation needs either a schedule with a time or an invocation.")
+        return self
+
+
 AnyTask = Annotated[
-    DeletionTask | ResponseTask | IngestionTask | WaitingTask | ResumeTask | WebhookTask, Field(discriminator="kind")
+    DeletionTask | ResponseTask | IngestionTask | WaitingTask | ResumeTask | WebhookTask | AutomationTask,
+    Field(discriminator="kind"),
 ]
 TASK: TypeAdapter[AnyTask] = TypeAdapter(AnyTask, config=ConfigDict(defer_build=True))
 """Reads a message. A message alone deletes nothing: in the table, the object must be marked as deleted, or expired."""
 
 
-SentTask = DeletionTask | IngestionTask | WaitingTask | ResumeTask | WebhookTask
+SentTask = DeletionTask | IngestionTask | WaitingTask | ResumeTask | WebhookTask | AutomationTask
 
 SendTask = Callable[[SentTask], Awaitable[None]]
 """A function that sends a task to the worker's queue, which delivers it at least once. Raises StoreUnavailable."""

@@ -11,6 +11,7 @@ Each API has a converter; all of them are written here, from the handle of a run
 
 import asyncio
 import json
+import logging
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Mapping
 from contextlib import aclosing
 from typing import Annotated, Any, Generic, NoReturn, TypeVar
@@ -30,6 +31,8 @@ from stint.http.json_responses import document
 from stint.http.sse import COMMENT, DONE, encode_frame
 from stint.services.runs.run_handle import FailableRun, RequestContext, RunHandle, StreamClosed, open_events
 from stint.tools.port import ProviderData
+
+logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 E = TypeVar("E")
@@ -96,10 +99,23 @@ async def stream_events(events: AsyncGenerator[T, None], form: StreamFormat[T], 
     return stream_frames(encode_events(opened, form), heartbeat_seconds, form.comment)
 
 
-def stream_frames(frames: AsyncGenerator[bytes, None], heartbeat_seconds: float, comment: bytes = COMMENT) -> Response:
-    """Return a response of server-sent events at once, with a comment after every `heartbeat_seconds` of silence."""
+def stream_frames(
+    frames: AsyncGenerator[bytes, None],
+    heartbeat_seconds: float,
+    comment: bytes = COMMENT,
+    *,
+    ends_at: float | None = None,
+) -> StreamingResponse:
+    """Return a response of server-sent events at once, with a comment after every `heartbeat_seconds` of silence.
+
+    It is cut at `ends_at`, a time of the event loop's clock, if its client does not read it.
+    """
     headers = {"x-accel-buffering": "no"}
-    return HeartbeatResponse(frames, comment, heartbeat_seconds, "text/event-stream", headers=headers)
+    if ends_at is None:
+        return HeartbeatResponse(frames, comment, heartbeat_seconds, "text/event-stream", headers=headers)
+    limited = LimitedResponse(frames, comment, heartbeat_seconds, "text/event-stream", headers=headers)
+    limited.ends_at = ends_at
+    return limited
 
 
 async def encode_events(events: AsyncGenerator[T, None], form: StreamFormat[T]) -> AsyncGenerator[bytes, None]:
@@ -173,7 +189,7 @@ async def answer_run(
     """
     if stream:
         frames = encode_events(await handle.open(heartbeat_seconds), form.events)
-        response = stream_frames(frames, heartbeat_seconds, form.events.comment)
+        response: Response = stream_frames(frames, heartbeat_seconds, form.events.comment)
     else:
         silent_until = min(deadline, asyncio.get_running_loop().time() + SILENT_SECONDS)
         waiting = await handle.wait_for_start(silent_until)
@@ -261,6 +277,19 @@ class HeartbeatResponse(StreamingResponse):
         async with aclosing(self.chunks) as chunks:
             async for chunk in chunks:
                 await body.send_chunk(chunk)
+
+
+class LimitedResponse(HeartbeatResponse):
+    """A response that is cut at a time of the event loop's clock. A client that does not read would keep it open."""
+
+    ends_at: float
+
+    async def stream_response(self, send: Send) -> None:
+        try:
+            async with asyncio.timeout_at(self.ends_at):
+                await super().stream_response(send)
+        except TimeoutError:
+            logger.warning("A client did not read its stream to the end")
 
 
 class HeartbeatBody:

@@ -78,15 +78,19 @@ class Guard:
         self._resolve = resolve
         self._tls = tls
 
-    def transport(self, max_bytes: int = MAX_BYTES) -> httpx.AsyncBaseTransport:
-        """Make a transport for an httpx client. A response of more than `max_bytes` raises InvalidRequest."""
+    def transport(self, max_bytes: int = MAX_BYTES, *, inside: bool = False) -> httpx.AsyncBaseTransport:
+        """Make a transport for an httpx client. A response of more than `max_bytes` raises InvalidRequest.
+
+        One for `inside` connects to no public address.
+        """
         # Their lines contain URLs (at INFO) and headers (at DEBUG), and so callers' keys.
         for library in ("httpx", "httpcore"):
             logging.getLogger(library).setLevel(logging.WARNING)
         if self._tls is None:
             # Once per guard, because reading the certificates takes longer than most requests.
             self._tls = httpx.create_ssl_context(trust_env=False)
-        return CheckedTransport(self._find, self._tls, min(max_bytes, self._most_bytes))
+        find = self._find_inside if inside else self._find
+        return CheckedTransport(find, self._tls, min(max_bytes, self._most_bytes))
 
     def client(
         self,
@@ -95,13 +99,15 @@ class Guard:
         max_bytes: int = MAX_BYTES,
         headers: Mapping[str, str] | None = None,
         redirects: int = 0,
+        inside: bool = False,
     ) -> httpx.AsyncClient:
         """Make a client, which the caller closes. `timeout` (seconds) applies to each wait, not to the sum.
 
+        One for `inside` connects to no public address.
         Requests and redirects to a refused target raise InvalidRequest (`url_not_allowed`).
         """
         return httpx.AsyncClient(
-            transport=self.transport(max_bytes),
+            transport=self.transport(max_bytes, inside=inside),
             timeout=timeout,
             # Only what `transport.py` decompresses within limits.
             headers={"Accept-Encoding": "gzip", **(headers or {})},
@@ -169,6 +175,12 @@ class Guard:
         addresses = [self._check(host, port, text) for text in found]
         if not addresses:
             raise UnresolvableURL(f"The host {host!r} has no address")
+        return addresses
+
+    async def _find_inside(self, host: str, port: int) -> list[Address]:
+        addresses = await self._find(host, port)
+        if not all(kind_of(address) for address in addresses):
+            raise not_allowed(host, "it has a public address, and its scheme is not https")
         return addresses
 
     def _check(self, host: str, port: int, text: str) -> Address:

@@ -13,6 +13,7 @@ import httpx
 
 from stint.domain.errors import InvalidRequest, UnresolvableURL
 from stint.net.guard import MAX_BYTES, Guard
+from stint.net.urls import parse_url
 
 SECONDS = 10.0
 """Seconds of a request, from the resolution of the host to the end of the block that reads the answer."""
@@ -30,7 +31,9 @@ async def open_client(
     try:
         async with asyncio.timeout(SECONDS):
             await guard.check_secret_target(url)
-            async with guard.client(timeout=SECONDS, max_bytes=max_bytes, headers=headers) as client:
+            # The name may have moved outside since its check, where plain HTTP would show the secret.
+            inside = parse_url(url).scheme != "https"
+            async with guard.client(timeout=SECONDS, max_bytes=max_bytes, headers=headers, inside=inside) as client:
                 yield client
     except (TimeoutError, httpx.TimeoutException):
         raise EndpointFailed(f"it did not answer within {SECONDS:g} s") from None

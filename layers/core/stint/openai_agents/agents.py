@@ -17,12 +17,12 @@ from stint.domain.limits import MAX_INFER_ITERS
 from stint.domain.llama_stack.agents import AgentConfig, NewAgentConfig
 from stint.domain.llama_stack.sampling import SamplingParams, TopPSamplingStrategy
 from stint.domain.openai.response_options import PlainText
+from stint.domain.schema import Request
 from stint.domain.validation import describe_faults
 from stint.loop.structured_output import check_schema
 from stint.openai_agents.agent_tools import from_tools, to_client_tools, to_toolgroups
 from stint.openai_agents.schemas.agents import (
     AgentCreateParams,
-    AgentFields,
     AgentJsonSchema,
     AgentObject,
     AgentServiceTier,
@@ -31,7 +31,7 @@ from stint.openai_agents.schemas.agents import (
     SessionAgentObject,
     SessionAgentParams,
 )
-from stint.openai_agents.schemas.sessions import SessionAgentUpdate
+from stint.openai_agents.schemas.sessions import AgentEffort, SessionAgentUpdate
 from stint.openai_agents.schemas.tools import AnyTool
 
 SHOWN_TIERS: dict[str, AgentServiceTier] = {
@@ -84,19 +84,7 @@ def update_session_config(config: AgentConfig, params: SessionAgentUpdate) -> Ag
     Raises:
         InvalidRequest: the tools are too large.
     """
-    given = params.model_fields_set
-    changes: dict[str, Any] = {}
-    if params.model is not None:
-        changes["model"] = params.model
-    if "service_tier" in given:
-        changes["service_tier"] = params.service_tier
-    if "reasoning" in given:
-        summary = config.reasoning.summary if config.reasoning else None
-        effort = params.reasoning.effort if params.reasoning else None
-        changes["reasoning"] = ReasoningSettings(effort=effort, summary=summary) if effort or summary else None
-    if "tools" in given:
-        changes |= tool_fields(params.tools or [])
-    return check(config.model_copy(update=changes), "agent.")
+    return change(config, params, params.model_fields_set - ({"model"} if params.model is None else set()), "agent.")
 
 
 def new_config(model: str) -> AgentConfig:
@@ -114,25 +102,32 @@ def with_session_fields(config: AgentConfig) -> AgentConfig:
     return config.model_copy(update=fields)
 
 
-def change(config: AgentConfig, params: AgentFields, given: Set[str], path: str = "") -> AgentConfig:
+def change(config: AgentConfig, params: Request, given: Set[str], path: str = "") -> AgentConfig:
     """Return a configuration with the given fields of a request, whose errors have a path before the field's name."""
-    changes: dict[str, Any] = {}
-    for name in given & {"model", "name", "service_tier"}:
-        changes[name] = getattr(params, name)
+    values = {name: getattr(params, name) for name in given}
+    changes = {name: values[name] for name in given & {"model", "name", "service_tier"}}
     for name in given & {"input_shields", "output_shields"}:
-        changes[name] = getattr(params, name) or []
+        changes[name] = values[name] or []
     if "instructions" in given:
-        changes["instructions"] = params.instructions or ""
+        changes["instructions"] = values["instructions"] or ""
     if "metadata" in given:
-        changes["metadata"] = getattr(params, "metadata", None) or None
+        changes["metadata"] = values["metadata"] or None
     if "reasoning" in given:
-        reasoning = params.reasoning
-        changes["reasoning"] = reasoning if reasoning and (reasoning.effort or reasoning.summary) else None
+        changes["reasoning"] = change_reasoning(config.reasoning, values["reasoning"])
     if "text" in given:
-        changes |= text_fields(params.text, f"{path}text.format.schema")
+        changes |= text_fields(values["text"], f"{path}text.format.schema")
     if "tools" in given:
-        changes |= tool_fields(getattr(params, "tools", None) or [])
+        changes |= tool_fields(values["tools"] or [])
     return check(config.model_copy(update=changes), path)
+
+
+def change_reasoning(
+    before: ReasoningSettings | None, given: ReasoningSettings | AgentEffort | None
+) -> ReasoningSettings | None:
+    """Return the settings of the reasoning. An update of a session changes only the effort, if that is given."""
+    if isinstance(given, AgentEffort):
+        given = (before or ReasoningSettings()).model_copy(update=given.model_dump(exclude_unset=True))
+    return given if given and (given.effort or given.summary) else None
 
 
 def text_fields(text: AgentText | None, field: str) -> dict[str, Any]:
@@ -169,7 +164,8 @@ def check(config: AgentConfig, path: str) -> AgentConfig:
 def from_agent(agent_id: str, config: AgentConfig, created_at: datetime, updated_at: datetime) -> AgentObject:
     """Convert a saved agent."""
     return AgentObject(
-        **settings_of(agent_id, config, shows_headers=True),
+        **identity_of(agent_id, config),
+        **settings_of(config, shows_headers=True),
         metadata=config.metadata or {},
         created_at=int(created_at.timestamp()),
         updated_at=int(updated_at.timestamp()),
@@ -178,14 +174,16 @@ def from_agent(agent_id: str, config: AgentConfig, created_at: datetime, updated
 
 def from_session_agent(agent_id: str, config: AgentConfig) -> SessionAgentObject:
     """Convert the agent of a session."""
-    return SessionAgentObject(**settings_of(agent_id, config, shows_headers=False))
+    return SessionAgentObject(**identity_of(agent_id, config), **settings_of(config, shows_headers=False))
 
 
-def settings_of(agent_id: str, config: AgentConfig, *, shows_headers: bool) -> dict[str, Any]:
-    """Return the fields that an agent and the agent of a session show."""
+def identity_of(agent_id: str, config: AgentConfig) -> dict[str, Any]:
+    return {"id": agent_id, "name": config.name}
+
+
+def settings_of(config: AgentConfig, *, shows_headers: bool) -> dict[str, Any]:
+    """Return the fields that each agent shows."""
     return {
-        "id": agent_id,
-        "name": config.name,
         "model": config.model,
         "instructions": config.instructions or None,
         "tools": from_tools(config, shows_headers=shows_headers),

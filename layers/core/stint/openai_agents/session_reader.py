@@ -5,9 +5,12 @@ a session shows is derived from records that have other purposes:
 
     shown                 read from
     agent, metadata       the session's settings, or its agent's first configuration
-    status                the last turn, and the line of messages that wait
+    status                how the last turn has ended, and the line of messages that wait
     required actions      the waiting calls of the last turn, without those whose results have arrived
     usage                 the session's record, which each release of its lease updates
+
+The record of a session without a lease counts the records of its last turn, so one read finds how that has ended. Only
+a turn that runs, waits or has lost its process is read whole.
 
     the last turn             its line      the session is
     runs                      -             in_progress
@@ -26,6 +29,8 @@ from stint.domain.llama_stack.agents import AgentConfig
 from stint.domain.llama_stack.stored_turns import StoredTurn, unanswered_calls
 from stint.domain.llama_stack.turns import Turn, TurnStatus
 from stint.domain.paging import MAX_ENTRIES, Page, Window
+from stint.domain.run_outcome import RunOutcome, RunStatus
+from stint.log_keys import add_log_keys
 from stint.openai_agents.agents import from_session_agent
 from stint.openai_agents.schemas.sessions import AgentSessionObject, PublicSessionStatus, RequiredAction
 from stint.openai_agents.tool_labels import ServerLabels, label_tools
@@ -45,7 +50,7 @@ ROUNDS = 10
 
 
 SESSIONS_AT_ONCE = 8
-"""Sessions of a list that are read at once, each with its last turn, which may be large."""
+"""Sessions of a list that are read at once, some with their last turns, which may be large."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +73,10 @@ class SessionView:
         return label_tools(self.config, turn.header.servers)
 
     def show(
-        self, status: PublicSessionStatus, last: Turn | None, actions: list[RequiredAction] | None = None
+        self, status: PublicSessionStatus, last_active: datetime | None, actions: list[RequiredAction] | None = None
     ) -> AgentSessionObject:
-        """Return the session as the API shows it. `last` is its last turn."""
-        active = self.updated_at if last is None else max(self.updated_at, last.completed_at or last.started_at)
+        """Return the session as the API shows it. `last_active` is the time of its last turn."""
+        active = self.updated_at if last_active is None else max(self.updated_at, last_active)
         return AgentSessionObject(
             id=self.session_id,
             created_at=seconds_of(self.record.started_at),
@@ -95,8 +100,10 @@ class SessionReader:
     requests: TurnRequests
 
     async def find_agent(self, session_id: str) -> str:
-        """Return the agent of a session. Raises NotFound."""
-        return await self.store.session_index.find_agent(self.tenant, session_id)
+        """Return the agent of a session, which the following log lines name. Raises NotFound."""
+        agent_id = await self.store.session_index.find_agent(self.tenant, session_id)
+        add_log_keys(agent_id=agent_id)
+        return agent_id
 
     async def open(self, session_id: str) -> SessionView:
         """Read a session. Raises NotFound."""
@@ -129,13 +136,26 @@ class SessionReader:
     async def show(self, view: SessionView) -> AgentSessionObject:
         """Return a session as the API shows it. Raises NotFound if it was deleted."""
         ids = self.tenant, view.agent_id, view.session_id
-        last, places = await asyncio.gather(self.read_last(view), self.store.session_line(*ids).read())
-        turn = last.to_turn() if last is not None else None
-        if turn is not None and last is not None and turn.status is TurnStatus.awaiting_input:
+        ending, places = await asyncio.gather(self.find_ending(view), self.store.session_line(*ids).read())
+        if ending is not None:
+            return view.show("in_progress" if places else "idle", ending.completed_at)
+        last = await self.read_last(view)
+        if last is None:
+            return view.show("in_progress" if places else "idle", None)
+        turn = last.to_turn()
+        if turn.status is TurnStatus.awaiting_input:
             actions = await self.find_actions(view, last)
-            return view.show("requires_action" if actions else "in_progress", turn, actions)
-        runs = places or (turn is not None and turn.status is TurnStatus.in_progress)
-        return view.show("in_progress" if runs else "idle", turn)
+            return view.show("requires_action" if actions else "in_progress", active_time(turn), actions)
+        runs = places or turn.status is TurnStatus.in_progress
+        return view.show("in_progress" if runs else "idle", active_time(turn))
+
+    async def find_ending(self, view: SessionView) -> RunOutcome | None:
+        """Return how the last turn of a session has ended, with one read; None if it must be read itself."""
+        last = view.record.last
+        if last is None or view.record.lease_turn is not None:
+            return None
+        ending = await self.store.turns.get_ending(self.tenant, view.agent_id, view.session_id, last)
+        return None if ending is None or ending.status is RunStatus.awaiting_input else ending
 
     async def read_last(self, view: SessionView) -> StoredTurn | None:
         """Return the last turn of a session. Raises NotFound if the session was deleted."""
@@ -200,3 +220,8 @@ class SessionReader:
             return await self.show(await self.read(agent_id, session_id))
         except NotFound:
             return None
+
+
+def active_time(turn: Turn) -> datetime:
+    """Return the time at which a turn has shown activity last."""
+    return turn.completed_at or turn.started_at

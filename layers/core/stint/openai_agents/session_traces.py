@@ -20,10 +20,13 @@ async def list_traces(
 
     Raises NotFound if `after` is not the id of a turn.
     """
-    found, more = await TurnLists(reader).read_turns(view, window, window.limit)
+    # One more, because the newest turn may not have ended: a page of that turn alone would be empty, and the last one.
+    found, more = await TurnLists(reader).read_turns(view, window, window.limit + 1)
+    ended = list(filter(has_ended, found))
+    more = more or len(ended) > window.limit
     traces: list[AgentTraceObject] = []
     size = 0
-    for turn in filter(has_ended, found):
+    for turn in ended[: window.limit]:
         otlp = await asyncio.to_thread(make_trace, turn, view.agent_id, view.config, make_shown_form(service))
         header = turn.header
         trace = AgentTraceObject(

@@ -10,7 +10,7 @@ All events of a request are checked before the first one is stored. Then they ar
 can still be refused; results, which let a waiting turn go on; a cancellation.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -23,6 +23,7 @@ from stint.domain.llama_stack.turns import ToolApproval, TurnCreateRequest
 from stint.domain.messages import UserMessage
 from stint.domain.schema import now
 from stint.domain.tools import AgentToolGroupWithArgs, ToolResponse
+from stint.log_keys import add_log_keys
 from stint.openai_agents.agents import to_session_config, update_session_config
 from stint.openai_agents.contents import to_content, to_messages
 from stint.openai_agents.schemas.contents import AgentInputMessage
@@ -50,6 +51,9 @@ if TYPE_CHECKING:  # few sessions have vaults
 FAILED = "error"
 """Key of the metadata of a result without success, whose content is the error."""
 
+NO_MESSAGE = "The tool failed without a message."
+"""What the model gets of a result without success that has no error."""
+
 
 @dataclass(frozen=True, slots=True)
 class AgentSessions:
@@ -67,35 +71,71 @@ class AgentSessions:
 
         A retry gets the session of its first attempt. Raises StintError as `Agents.create` and `accept_message`.
         """
-        request = to_request(params.input)
+        create = partial(self.create_session, params)
+        return await self.reader.read(*await self.start(to_request(params.input), create, context))
+
+    async def start(
+        self, request: TurnCreateRequest, create: Callable[[str], Awaitable[str]], context: RequestContext
+    ) -> tuple[str, str]:
+        """Send the first message to the session that `create` makes, and return the ids of its agent and of itself.
+
+        `create` gets an id, and returns both ids, joined by a colon. Raises StintError as `create`.
+        """
         await self.reader.requests.turns.check_input(request)  # before there is a session, which would stay without it
-        created = await self.creations.run(self.find_created, partial(self.create_session, params))
+        created = await self.creations.run(self.find_created, create)
         agent_id, session_id = created.split(":")
+        add_log_keys(agent_id=agent_id, session_id=session_id)
         session = SessionInput(self.reader.requests, agent_id, session_id)
         # The id of the session may have been renewed, and that of the message is the same.
         await session.accept_message(request, replace(context, attempt=find_attempt()))
-        return await self.reader.read(agent_id, session_id)
+        return agent_id, session_id
 
     async def create_session(self, params: SessionCreateParams, session_id: str) -> str:
         """Create a session, and return the ids of its agent and of itself, joined by a colon."""
-        if params.vault_ids:
-            await self.get_vaults().check_use(params.vault_ids)
         if params.agent_id is None:
             config = to_session_config(None, params.agent)
             await self.check_servers(config)
-            create_both = self.sessions.create_with_agent
-            return f"{await create_both(config, session_id, params.metadata, params.vault_ids)}:{session_id}"
+            return await self.create_with_agent(config, session_id, params.metadata, params.vault_ids)
         override: OverrideConfig | None = None
-        if self.agents.registry.access.is_limited and (params.agent is None or params.agent.model is None):
-            await self.agents.require_model((await self.agents.config_of_new_session(params.agent_id))[0].model)
         if params.agent is not None and params.agent.model_fields_set:
             saved, _ = await self.agents.config_of_new_session(params.agent_id)
             config = to_session_config(saved, params.agent)
             await self.check_servers(config)
             override = partial(replace_config, config=config)
-        create = partial(self.sessions.create, params.agent_id, "", session_id=session_id)
-        await create(metadata=params.metadata, override=override, vault_ids=params.vault_ids)
-        return f"{params.agent_id}:{session_id}"
+        keeps_model = params.agent is None or params.agent.model is None
+        return await self.create_of_agent(
+            params.agent_id, session_id, params.metadata, params.vault_ids, override=override, keeps_model=keeps_model
+        )
+
+    async def create_with_agent(
+        self, config: AgentConfig, session_id: str, metadata: Mapping[str, str], vault_ids: list[str]
+    ) -> str:
+        """Create a session with an agent of its own, and return the ids as `create_session`."""
+        await self.check_vaults(vault_ids)
+        return f"{await self.sessions.create_with_agent(config, session_id, metadata, vault_ids)}:{session_id}"
+
+    async def create_of_agent(
+        self,
+        agent_id: str,
+        session_id: str,
+        metadata: Mapping[str, str],
+        vault_ids: list[str],
+        *,
+        override: OverrideConfig | None = None,
+        keeps_model: bool = True,
+    ) -> str:
+        """Create a session of a saved agent, and return the ids as `create_session`."""
+        await self.check_vaults(vault_ids)
+        if keeps_model and self.agents.registry.access.is_limited:
+            await self.agents.require_model((await self.agents.config_of_new_session(agent_id))[0].model)
+        create = partial(self.sessions.create, agent_id, "", session_id=session_id)
+        await create(metadata=metadata, override=override, vault_ids=vault_ids)
+        return f"{agent_id}:{session_id}"
+
+    async def check_vaults(self, vault_ids: list[str]) -> None:
+        """Check that a new session may use vaults. Raises InvalidRequest."""
+        if vault_ids:
+            await self.get_vaults().check_use(vault_ids)
 
     async def check_servers(self, config: AgentConfig) -> None:
         """Check the MCP servers of a session's agent. Raises InvalidRequest.
@@ -172,7 +212,9 @@ class AgentSessions:
                 raise
             raise InvalidRequest(error.message, code="invalid_request_error") from None
         if any(isinstance(event, CancelEvent) for event in events):
-            await session.cancel()
+            from stint.services.turns.session_cancellation import cancel_session  # noqa: PLC0415 - few requests cancel
+
+            await cancel_session(session, context.attempt)
 
 
 def replace_config(_saved: AgentConfig, *, config: AgentConfig) -> AgentConfig:
@@ -191,7 +233,9 @@ def to_answer(event: ToolResultEvent) -> ClientResult:
     if event.success:
         return ClientResult(event.turn_id, ToolResponse(call_id=event.call_id, tool_name="", content=content))
     metadata = {FAILED: True}
-    response = ToolResponse(call_id=event.call_id, tool_name="", content=event.error or content, metadata=metadata)
+    response = ToolResponse(
+        call_id=event.call_id, tool_name="", content=event.error or content or NO_MESSAGE, metadata=metadata
+    )
     return ClientResult(event.turn_id, response)
 
 

@@ -64,7 +64,7 @@ class TurnEvents:
             case StepComplete():
                 return self.show_all(self.items.add_step(event.step_details))
             case TurnAwaitingInput():
-                return self.show_all(self.items.hand_over())
+                return self.show_all(self.items.show_waiting_calls())
             case TurnComplete() | TurnFailed():
                 return self.end(event.turn)
             case _:
@@ -79,7 +79,7 @@ class TurnEvents:
 
     def start_step(self, event: StepStart) -> list[AgentTurnEvent]:
         """Add the messages that the turn has taken, and finish the message of an answer that another one replaces."""
-        changes = self.break_off() if event.step_type == "inference" else []
+        changes = self.finish_incomplete_messages() if event.step_type == "inference" else []
         for message in event.taken if isinstance(event, StepStartWithInput) else ():
             changes += self.items.add_input(message.message_id, message.input_messages)
         return self.show_all(changes)
@@ -95,13 +95,13 @@ class TurnEvents:
             events.append(AgentTextDeltaEvent(item_id=slot.item.id, output_index=slot.index, delta=text, **self.names))
         return events
 
-    def break_off(self) -> list[AgentItemChange]:
+    def finish_incomplete_messages(self) -> list[AgentItemChange]:
         """Finish the messages of answers that were not stored."""
         texts = {step_id: "".join(self.texts.get(step_id, ())) for step_id in self.items.messages}
-        return [change for step_id, text in texts.items() for change in self.items.break_off(step_id, text)]
+        return [change for step_id, text in texts.items() for change in self.items.finish_incomplete(step_id, text)]
 
     def end(self, turn: Turn) -> list[AgentTurnEvent]:
-        changes = [*self.break_off(), *self.items.end(RunStatus(turn.status), turn.steps)]
+        changes = [*self.finish_incomplete_messages(), *self.items.end(RunStatus(turn.status), turn.steps)]
         shown = from_turn(turn, self.agent_id)
         kinds: dict[str, EndType] = {
             "failed": "agent.session.turn.failed",

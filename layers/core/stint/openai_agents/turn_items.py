@@ -105,7 +105,7 @@ class TurnItems:
         )
         return self.show(slot, opened, done=False)
 
-    def break_off(self, step_id: str, text: str) -> list[AgentItemChange]:
+    def finish_incomplete(self, step_id: str, text: str) -> list[AgentItemChange]:
         """Finish the message of an answer that was not stored."""
         changes = [] if step_id in self.messages else [self.open_message(step_id)]
         return [*changes, self.finish_message(step_id, text, {"status": "incomplete"})]
@@ -181,12 +181,12 @@ class TurnItems:
             turn_id=self.turn_id,
             call_id=response.call_id,
             output=None if failed else from_result(response.content),
-            error=text_of(response.content) if failed else None,
+            error=(text_of(response.content) or None) if failed else None,
             status="failed" if failed else "completed",
         )
         return self.show(self.add_slot(output=False), item)
 
-    def hand_over(self) -> list[AgentItemChange]:
+    def show_waiting_calls(self) -> list[AgentItemChange]:
         """Add the function calls that now wait for the client."""
         waiting = [slot for slot in self.unanswered.values() if slot.item is None]
         return [self.show_call(slot) for slot in waiting]
@@ -253,8 +253,8 @@ def add_record(items: TurnItems, record: TurnRecord, records: list[TurnRecord]) 
     if record.ending is None:
         return
     if (partial := record.unfinished) is not None and partial.step_type == "inference" and partial.text:
-        items.break_off(partial.step_id, partial.text)
+        items.finish_incomplete(partial.step_id, partial.text)
     if record.ending.status is RunStatus.awaiting_input:
-        items.hand_over()
+        items.show_waiting_calls()
     else:
         items.end(record.ending.status, steps_of(records))

@@ -28,6 +28,7 @@ RECORDS: Mapping[OwnedKind, Callable[..., Key]] = {
     "idempotent_request": keys.idempotency,
     "container": keys.container,
     "vault": keys.vault,
+    "automation": keys.automation,
 }
 
 

@@ -52,6 +52,8 @@ IDS: Mapping[str, tuple[str, str]] = {
     "container": ("Container", "cntr_"),
     "vault": ("Vault", "vault_"),
     "credential": ("Credential", "cred_"),
+    "automation": ("Automation", "automation_"),
+    "invocation": ("Invocation", "invocation_"),
     "store": ("Vector store", "vs_"),
     "batch": ("File batch", "vsfb_"),
 }
@@ -305,7 +307,7 @@ chat_completions = Shards("chat_completion", "{chat_completion}")
 chat_completion = chat_completions.entry
 chat_completion_blobs = Prefix("chat_completions/{chat_completion}/")
 
-# Files, containers, vaults and vector stores
+# Files, containers, vaults, automations and vector stores
 files = Shards("file", "{file}")
 file = files.entry
 file_blobs = Prefix("files/{file_digits}/")
@@ -321,6 +323,11 @@ vault = vaults.record("{vault}")
 vault_count = Partition("vaults").record("count")
 vault_credentials = Partition("vault:{vault}")
 vault_credential = vault_credentials.record("credential:{credential}")
+automations = Partition("automation")
+automation = automations.record("{automation}")
+automation_count = Partition("automations").record("count")
+automation_invocations = Partition("automation:{automation}")
+automation_invocation = automation_invocations.record("{invocation}")
 vector_stores = Shards("vector_store", "{store}")
 vector_store = vector_stores.entry
 _store_digits = Template("{store_digits}")

@@ -62,12 +62,17 @@ class LastTurn(NamedTuple):
     records: int
 
 
-class SessionSigns(NamedTuple):
+class SessionActivity(NamedTuple):
     """The turn that runs, the last turn that was released, and the time of the last input (`SessionRecord`)."""
 
     lease_turn: str | None
     last: LastTurn | None
     input_at: int | None
+
+    @property
+    def newest_turn(self) -> str:
+        """Return the newest turn; empty if there is none."""
+        return max(self.last.turn_id if self.last is not None else "", self.lease_turn or "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,12 +177,7 @@ class SessionStore:
         )
         ended |= {"files": files} if files else {}
         started = session.model_dump(mode="json", include={"started_at"})
-        if len(session.session_name.encode()) <= MAX_INLINE_NAME:
-            name: Item = {"name": session.session_name}
-        else:
-            # The beginning is for searches of names only.
-            name = {"name_size": name_bytes(session.session_name), "name_start": beginning(session.session_name)}
-            await self._put_name(tenant, agent_id, session, expiry)
+        name = await self._pack_name(tenant, agent_id, session, expiry)
         indexed: Sequence[Write] = ()
         if settings is not None:
             own = await self._pack_settings(tenant, agent_id, session.session_id, settings, expires_at)
@@ -188,13 +188,27 @@ class SessionStore:
         await self._records.create(tenant, agent_id, record, indexed)
         # After the write: a deletion that has read the agent's sessions before it has marked the agent before that.
         if not is_live(await self._table.get(keys.agent(tenant, agent_id))):
-            if indexed:
-                await self.remove_pairs(tenant, agent_id, session.session_id)
-            await self._records.remove(tenant, agent_id, session.session_id)
-            await self._table.delete(keys.session_name(tenant, agent_id, session.session_id))
-            await self._table.delete(keys.session_settings(tenant, agent_id, session.session_id))
-            await remove_owners(self._table, tenant, owned, "session", agent_id, session.session_id)
+            await self._undo_creation(tenant, agent_id, session.session_id, owned, is_indexed=bool(indexed))
             raise NotFound("Agent", agent_id)
+
+    async def _undo_creation(
+        self, tenant: str, agent_id: str, session_id: str, owned: Item, *, is_indexed: bool
+    ) -> None:
+        """Remove all records of a session that was created in a deleted agent."""
+        if is_indexed:
+            await self.remove_pairs(tenant, agent_id, session_id)
+        await self._records.remove(tenant, agent_id, session_id)
+        await self._table.delete(keys.session_name(tenant, agent_id, session_id))
+        await self._table.delete(keys.session_settings(tenant, agent_id, session_id))
+        await remove_owners(self._table, tenant, owned, "session", agent_id, session_id)
+
+    async def _pack_name(self, tenant: str, agent_id: str, session: Session, expiry: Item) -> Item:
+        """Return the attributes of a session's name. A long one is stored in a record of its own when this returns."""
+        if len(session.session_name.encode()) <= MAX_INLINE_NAME:
+            return {"name": session.session_name}
+        await self._put_name(tenant, agent_id, session, expiry)
+        # The beginning is for searches of names only.
+        return {"name_size": name_bytes(session.session_name), "name_start": beginning(session.session_name)}
 
     async def _put_name(self, tenant: str, agent_id: str, session: Session, expiry: Item) -> None:
         await self._documents.put_new(
@@ -260,13 +274,13 @@ class SessionStore:
         [raw] = await self._documents.read([item])
         return SessionSettings.model_validate_json(raw)
 
-    async def peek(self, tenant: str, agent_id: str, session_id: str) -> SessionSigns:
+    async def read_activity(self, tenant: str, agent_id: str, session_id: str) -> SessionActivity:
         """Return what shows that something has happened in a session: half a read unit. Raises NotFound."""
         item = await self._records.find(tenant, agent_id, session_id, consistent=False)
         if not is_live(item):
             raise NotFound("Session", session_id)
         held = int(item.get("lease_until", 0)) > time.time() * 1000
-        return SessionSigns(item.get("lease_turn") if held else None, last_turn(item), item.get("input_at"))
+        return SessionActivity(item.get("lease_turn") if held else None, last_turn(item), item.get("input_at"))
 
     async def note_input(self, tenant: str, agent_id: str, session_id: str) -> None:
         """Note in the session's record that there is input that no request waits for. Raises NotFound."""

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from stint.aws.dynamodb import DynamoDBClient
     from stint.store.agents import AgentStore
     from stint.store.attempts import CreationAttempts, ResponseAttempts, RetryClaims
+    from stint.store.automation_invocations import InvocationStore
+    from stint.store.automations import AutomationStore
     from stint.store.background import BackgroundStore
     from stint.store.budgets import BudgetStore, UsageStore
     from stint.store.call_results import CallResultStore
@@ -154,6 +156,13 @@ class Store:
     )
     uploads: "Part[UploadStore]" = lazy(
         "stint.store.uploads:UploadStore", lambda self, cls: cls(self._table, self._transactions, self._blobs)
+    )
+    automations: "Part[AutomationStore]" = lazy(
+        "stint.store.automations:AutomationStore",
+        lambda self, cls: cls(self._table, self._transactions, self._documents),
+    )
+    invocations: "Part[InvocationStore]" = lazy(
+        "stint.store.automation_invocations:InvocationStore", lambda self, cls: cls(self._table, self._documents)
     )
     vaults: "Part[VaultStore]" = lazy(
         "stint.store.vaults:VaultStore", lambda self, cls: cls(self._table, self._transactions)

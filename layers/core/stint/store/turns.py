@@ -249,6 +249,16 @@ class TurnStore:
             raise NotFound("Turn", turn_id)
         return (await self._documents.read([log]))[0]
 
+    async def get_ending(self, tenant: str, agent_id: str, session_id: str, last: LastTurn) -> RunOutcome | None:
+        """Read how a turn has ended from the last record of its log; None if that is no ending, or not known."""
+        if last.records <= 0:
+            return None
+        item = await self._table.get(keys.record(tenant, agent_id, session_id, last.turn_id, index=last.records - 1))
+        if item is None or "sealed_at" in item or is_expired(item):
+            return None
+        [record] = await self._documents.read_records([item])
+        return record.ending
+
     async def read_rest(
         self, tenant: str, agent_id: str, session_id: str, turn_id: str, start: int
     ) -> list[TurnRecord]:

@@ -52,11 +52,15 @@ FREE = "(attribute_not_exists(refresh_until) OR refresh_until <= :milliseconds)"
 
 @dataclass(frozen=True, slots=True)
 class StoredVault:
-    """A vault. `owners` has the hashes of the end users whom it serves alone; empty: all."""
+    """A vault. `owners` has the hashes of the end users whom it serves alone; empty: all.
+
+    `nonce` is that of its last change; None before the first one.
+    """
 
     vault: Vault
     owners: frozenset[str]
     credential_count: int
+    nonce: str | None = None
 
     def serves(self, owner: str) -> bool:
         """Return whether the vault serves sessions of an end user, by the hash; empty: sessions without one."""
@@ -139,14 +143,19 @@ class VaultStore:
                     break
         return Page(found[:limit], len(found) > limit)
 
-    async def replace(self, tenant: str, vault: Vault) -> None:
-        """Write the changed fields of a vault."""
-        values = {":now": int(time.time())}
+    async def replace(self, tenant: str, found: StoredVault, changed: Vault) -> bool:
+        """Write a vault that was read. Return False if it has changed since."""
+        nonce, seen = new_id(), {} if found.nonce is None else {":nonce": found.nonce}
+        unchanged = "nonce = :nonce" if seen else "attribute_not_exists(nonce)"
+        condition, values = f"attribute_exists(pk) AND {LIVE} AND {unchanged}", {":now": int(time.time()), **seen}
         try:
-            condition = f"attribute_exists(pk) AND {LIVE}"
-            await self._table.update(keys.vault(tenant, vault.id), {"doc": text_of(vault)}, condition, values)
-        except ConditionFailed as error:
-            raise NotFound("Vault", vault.id) from error
+            assign = {"doc": text_of(changed), "nonce": nonce}
+            await self._table.update(keys.vault(tenant, changed.id), assign, condition, values)
+        except ConditionFailed as failed:
+            if not is_live(failed.item):
+                raise NotFound("Vault", changed.id) from failed
+            return bool(failed.found.get("nonce") == nonce)
+        return True
 
     async def mark_deleted(self, tenant: str, vault_id: str) -> None:
         """Hide a vault from all reads at once, with its credentials. It may be repeated."""
@@ -296,7 +305,8 @@ def attributes_of(stored: StoredCredential) -> Item:
 
 def stored_vault(item: Item) -> StoredVault:
     owners = frozenset(item.get("end_users", "").split())
-    return StoredVault(Vault.model_validate_json(item["doc"]), owners, int(item["credential_count"]))
+    vault = Vault.model_validate_json(item["doc"])
+    return StoredVault(vault, owners, int(item["credential_count"]), item.get("nonce"))
 
 
 def stored_credential(item: Item) -> StoredCredential:

@@ -66,7 +66,7 @@ MOST_LEFT = 100
 # Callers may ask for a message by any text. Only one that can be a key is looked up.
 ID = re.compile(r"[A-Za-z0-9_-]{1,80}")
 
-REFUSED = {"cancelled_at", "failure"}
+UNSTARTED = {"cancelled_at", "failure"}
 """The attributes of a message that gets no run."""
 
 OPEN = "attribute_exists(pk) AND attribute_not_exists(cancelled_at) AND attribute_not_exists(failure)"
@@ -175,7 +175,7 @@ class WaitingLine:
             error=ErrorInfo.model_validate_json(failure) if failure else None,
         )
 
-    async def list_refused(self, after: str) -> list[str]:
+    async def list_unstarted(self, after: str) -> list[str]:
         """Return the messages of a session after an id that were cancelled, or could not be started.
 
         `after` need not be the id of a message. The messages of all conversations share a partition: theirs have no
@@ -183,7 +183,12 @@ class WaitingLine:
         """
         names = "sk, expires_at, cancelled_at, failure"
         found = self.table.query(self.keys.messages, after=after, attributes=names)
-        return [item["sk"] async for item in found if not is_expired(item) and not item.keys().isdisjoint(REFUSED)]
+        return [item["sk"] async for item in found if not is_expired(item) and not item.keys().isdisjoint(UNSTARTED)]
+
+    async def was_cancelled(self, since: float) -> bool:
+        """Return whether a message of a session was cancelled in line since a time, in seconds since 1970."""
+        found = self.table.query(self.keys.messages, attributes="sk, expires_at, cancelled_at")
+        return any([item.get("cancelled_at", 0) >= int(since) async for item in found if not is_expired(item)])
 
     async def find_merged(self, fingerprint: str) -> list[str]:
         """Return the messages of earlier attempts of a request that a run took in the last minutes, newest first."""

@@ -31,7 +31,7 @@ INDENTATION = re.compile(rb"\n *")
 PLAIN = re.compile(r"[A-Za-z0-9._:/@+-]+")
 """Ids that mean themselves in JSON and in a command of a shell."""
 
-IN_FOLDERS = tuple(f"stint.openai_agents.routes.{name}" for name in ("sessions", "vaults"))
+IN_FOLDERS = tuple(f"stint.openai_agents.routes.{name}" for name in ("sessions", "vaults", "automations"))
 """Modules with routes of the API in folders of their own. By name, because these folders import this package."""
 
 router = APIRouter(prefix="/v1", tags=["Registry"], route_class=LazyRoute)

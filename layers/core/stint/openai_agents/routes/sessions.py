@@ -8,6 +8,7 @@ that time. Both send a comment at once: the SDK waits for the head of the answer
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from functools import partial
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Query, Request, Response
@@ -38,9 +39,13 @@ from stint.openai_agents.schemas.traces import AgentTraceObject
 from stint.openai_agents.schemas.turns import AgentTurnObject
 from stint.openai_agents.services import OpenAIAgentsServices
 from stint.openai_agents.session_reader import SessionView
-from stint.openai_agents.session_stream import PlacedEvent, SessionStream, StreamTimes, show_created
-from stint.openai_agents.stream_positions import START, read_position
+from stint.openai_agents.session_stream import SessionStream, StreamTimes, open_session_stream
+from stint.openai_agents.stream_positions import START, StreamPosition, read_position
+from stint.openai_agents.streamed_turns import PlacedEvent, show_created
 from stint.openai_agents.turn_events import pad_delta
+
+READ_SECONDS = 1.0
+"""Seconds after the last event in which a client may read it. The invocation ends a second later."""
 
 PREFIX = "/v1/agents/sessions"
 SESSION = "/{session_id}"
@@ -66,8 +71,7 @@ async def create_agent_session(
     session = await services.reader.show(view)
     if not body.stream:
         return document(session)
-    stream = make_stream(services, view, request, ends_when_idle=True)
-    await stream.begin(START)
+    stream = await open_stream(services, view, request, START, ends_when_idle=True)
 
     async def events() -> AsyncGenerator[PlacedEvent, None]:
         yield show_created(session)
@@ -75,7 +79,7 @@ async def create_agent_session(
             async for event in following:
                 yield event
 
-    return answer_stream(events(), services, view.session_id, pads=body.stream_options.include_obfuscation)
+    return answer_stream(events(), services, stream, pads=body.stream_options.include_obfuscation)
 
 
 @router.get("", response_model=ListObject[AgentSessionObject], openapi_extra=METADATA_PARAMETER)
@@ -134,49 +138,61 @@ async def stream_session_events(
 ) -> Response:
     """Stream the events of a session as they happen; with Last-Event-ID, those after an event."""
     view = await services.reader.open(session_id)
-    following = make_stream(services, view, request)
-    await following.begin(read_position(last_event_id, session_id) if last_event_id else None)
-    return answer_stream(following.events(), services, session_id, pads=include_obfuscation)
+    position = read_position(last_event_id, session_id) if last_event_id else None
+    following = await open_stream(services, view, request, position)
+    return answer_stream(following.events(), services, following, pads=include_obfuscation)
 
 
-def make_stream(
-    services: OpenAIAgentsServices, view: SessionView, request: Request, *, ends_when_idle: bool = False
+async def open_stream(
+    services: OpenAIAgentsServices,
+    view: SessionView,
+    request: Request,
+    position: StreamPosition | None,
+    *,
+    ends_when_idle: bool = False,
 ) -> SessionStream:
-    """Return a stream of a session within the time of this process. One of a new session takes input all the time."""
+    """Return a stream of a session within the time of this process. One of a new session takes input all the time.
+
+    Raises as `SessionStream.begin`.
+    """
     now, deadline = asyncio.get_running_loop().time(), deadline_of(request)
     ends_at = deadline if ends_when_idle else min(deadline, now + services.stream_seconds)
     times = StreamTimes(deadline, ends_at, ends_at if ends_when_idle else ends_at - services.stream_rest)
-    session, observer = services.reader.input_of(view), request.scope["stint.observation"]
-    is_left = request.is_disconnected
-    return SessionStream(services.reader, session, view, times, is_left, observer, ends_when_idle=ends_when_idle)
+    observer, is_left = request.scope["stint.observation"], request.is_disconnected
+    return await open_session_stream(
+        services.reader, view, times, position, is_left, observer, ends_when_idle=ends_when_idle
+    )
 
 
 def answer_stream(
-    events: AsyncGenerator[PlacedEvent, None], services: OpenAIAgentsServices, session_id: str, *, pads: bool
-) -> Response:
-    """Return the response of a stream. Its first bytes are sent at once, before there is an event."""
+    events: AsyncGenerator[PlacedEvent, None], services: OpenAIAgentsServices, stream: SessionStream, *, pads: bool
+) -> StreamingResponse:
+    """Return the response with events of a stream. Its first bytes are sent at once, before there is an event."""
 
     def encode(placed: PlacedEvent) -> bytes:
         return encode_placed(placed, pads=pads)
 
-    def encode_error(error: Exception) -> tuple[bytes, ...]:
-        details = AgentErrorDetails.model_validate(late_document_of(error)["error"])
-        return (encode_event(AgentErrorEvent(event_id=new_name("evt"), error=details, session_id=session_id)),)
-
     async def frames() -> AsyncGenerator[bytes, None]:
         yield COMMENT_LINE
-        form = StreamFormat(encode, encode_error=encode_error)
+        form = StreamFormat(encode, encode_error=partial(encode_agent_error, stream.input.session_id))
         async with aclosing(encode_events(events, form)) as encoded:
             async for frame in encoded:
                 yield frame
 
-    return stream_frames(frames(), services.heartbeat_seconds, COMMENT_LINE)
+    ends_at = stream.times.deadline + READ_SECONDS
+    return stream_frames(frames(), services.heartbeat_seconds, COMMENT_LINE, ends_at=ends_at)
 
 
 def encode_placed(placed: PlacedEvent, *, pads: bool) -> bytes:
     """Write one event, with its position in an `id:` line if it has one."""
     frame = encode_event(pad_delta(placed.event) if pads else placed.event)
     return frame if placed.position is None else b"id: %b\n%b" % (str(placed.position).encode(), frame)
+
+
+def encode_agent_error(session_id: str, error: Exception) -> tuple[bytes, ...]:
+    """Write the failure of a stream as its last event."""
+    details = AgentErrorDetails.model_validate(late_document_of(error)["error"])
+    return (encode_event(AgentErrorEvent(event_id=new_name("evt"), error=details, session_id=session_id)),)
 
 
 def encode_event(event: AgentStreamEvent) -> bytes:

@@ -1,7 +1,7 @@
 """Paths of OpenAI's Agents API for what sessions here never have, and for what this server does not support.
 
-Sessions have no subagents and no artifacts: their lists are empty, and no such object exists. Environments and
-automations are refused by name.
+Sessions have no subagents and no artifacts: their lists are empty, and no such object exists. Environments are refused
+by name.
 """
 
 from fastapi import APIRouter, Request, Response
@@ -16,11 +16,7 @@ from stint.openai_agents.routes.dependencies import OpenAIAgentsServicesDep
 
 SESSION = "/v1/agents/sessions/{session_id}"
 KINDS = {"subagents": "Subagent", "artifacts": "Artifact"}
-INSTEAD = {
-    "automations": "Let EventBridge Scheduler invoke the worker (docs/events.md).",
-    "environments": "Create sessions with the environment none.",
-}
-"""The APIs that are not supported, and what to use instead."""
+ENVIRONMENTS = "/v1/agents/environments"
 
 router = APIRouter(tags=["OpenAI Agents"], route_class=AgentRoute)
 
@@ -44,11 +40,9 @@ async def find_nothing(session_id: str, request: Request, services: OpenAIAgents
     raise NotFound(KINDS[kind], name)
 
 
-async def refuse_part(request: Request) -> Response:
-    """Refuse a request of a part of the API that this server does not have."""
-    path = request.scope["path"]
-    part = next(name for name in INSTEAD if f"/{name}" in path)
-    raise NotSupported(f"The Agents API's {part} are not supported. {INSTEAD[part]}")
+async def refuse_environment() -> Response:
+    """Refuse a request of an environment, which this server does not have."""
+    raise NotSupported("The Agents API's environments are not supported. Create sessions with the environment none.")
 
 
 for name in KINDS:
@@ -60,12 +54,11 @@ for name in KINDS:
         response_model=None,
         include_in_schema=False,
     )
-for prefix in ("/v1/agents/automations", "/v1/agents/environments"):
-    for path in (prefix, f"{prefix}/{{rest:path}}"):
-        router.add_api_route(
-            path,
-            requires("use")(refuse_part),
-            methods=["GET", "POST", "DELETE"],
-            response_model=None,
-            include_in_schema=False,
-        )
+for path in (ENVIRONMENTS, f"{ENVIRONMENTS}/{{rest:path}}"):
+    router.add_api_route(
+        path,
+        requires("use")(refuse_environment),
+        methods=["GET", "POST", "DELETE"],
+        response_model=None,
+        include_in_schema=False,
+    )

@@ -128,11 +128,9 @@ class ExperimentalObject(Schema):
     time_awareness: bool = False
 
 
-class AgentSettingsObject(Schema):
-    """The settings that an agent and the agent of a session show."""
+class AgentConfigObject(Schema):
+    """The settings that each agent shows."""
 
-    id: str
-    name: str | None = None
     model: str
     instructions: str | None = None
     tools: list[AgentToolObject] = Field(default_factory=list)
@@ -144,6 +142,15 @@ class AgentSettingsObject(Schema):
     experimental: ExperimentalObject = Field(default_factory=ExperimentalObject)
     input_shields: Omitted[list[str]] = None
     output_shields: Omitted[list[str]] = None
+
+
+class AgentIdentity(Schema):
+    id: str
+    name: str | None = None
+
+
+class AgentSettingsObject(AgentConfigObject, AgentIdentity):
+    """The settings that an agent and the agent of a session show."""
 
 
 class AgentObject(AgentSettingsObject):

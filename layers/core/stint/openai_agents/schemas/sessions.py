@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, StrictBool, model_validator
 
-from stint.domain.fields import KnownTypes, Metadata, Omitted, SupportedValues, missing
+from stint.domain.fields import KnownTypes, Metadata, Nothing, Omitted, SupportedValues, UnsupportedField, missing
 from stint.domain.inference import Effort
 from stint.domain.limits import PartLimit
 from stint.domain.openai.input_items import CallId
@@ -28,6 +28,7 @@ from stint.openai_agents.schemas.turns import AgentCacheOptions, AgentUsage
 MAX_EVENTS = 20
 """Maximum events of a request."""
 
+FIXED = "The field of a session cannot be changed. Remove it, or create another session"
 NO_REVIEW = "Automatic review is not supported. Remove review, or set it to none"
 
 Name = Annotated[str, Field(min_length=1, max_length=200)]
@@ -39,6 +40,9 @@ def unique(names: list[str]) -> list[str]:
 
 
 VaultIds = Annotated[list[Name], Field(max_length=MAX_VAULTS_OF_SESSION), AfterValidator(unique)]
+OfNewSessions = Annotated[Nothing, UnsupportedField(FIXED)]
+"""The type of a field of a session that no update changes."""
+
 Review = Annotated[Omitted[str], SupportedValues(("none",), NO_REVIEW), Field(exclude=True)]
 
 
@@ -98,6 +102,8 @@ class SessionCreateParams(Request):
 
 
 class AgentEffort(Request):
+    """The effort of the reasoning. A missing one stays, and null is the model's default."""
+
     effort: Effort | None = None
 
 
@@ -108,6 +114,12 @@ class SessionAgentUpdate(Request):
     reasoning: AgentEffort | None = None
     service_tier: AgentServiceTier | None = None
     tools: SessionTools | None = None
+    instructions: OfNewSessions = None
+    text: OfNewSessions = None
+    multi_agent: OfNewSessions = None
+    experimental: OfNewSessions = None
+    input_shields: OfNewSessions = None
+    output_shields: OfNewSessions = None
 
 
 class SessionUpdateParams(Request):
@@ -115,6 +127,8 @@ class SessionUpdateParams(Request):
 
     agent: SessionAgentUpdate | None = None
     metadata: Metadata | None = None
+    vault_ids: OfNewSessions = None
+    agent_id: OfNewSessions = None
     review: Review = None
     prompt_cache_options: AgentCacheOptions | None = None
 

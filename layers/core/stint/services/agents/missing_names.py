@@ -15,7 +15,8 @@ from stint.models.routing import Router
 from stint.services.registry.catalogue import Catalogue
 from stint.services.registry.model_ids import find_models
 from stint.services.registry.registry import Registry
-from stint.services.registry.tools import Selection, Tools
+from stint.services.registry.selections import Selection
+from stint.services.registry.tools import Tools, is_disabled
 from stint.services.registry.unsupported_tools import refuse_not_offered
 from stint.tools.port import MCP_SERVER, NO_PROVIDER_DATA, REMOTE_EXECUTION
 
@@ -34,7 +35,7 @@ async def explain_missing_names(config: AgentConfig, tools: Tools) -> list[str]:
 def explain_names(config: AgentConfig, tools: Tools, catalogue: Catalogue) -> Iterator[str]:
     """Yield a message for each name that a catalogue lacks."""
     yield from explain_model(config.model, tools.registry, catalogue)
-    groups = (group if isinstance(group, str) else group.name for group in config.toolgroups)
+    groups = (group if isinstance(group, str) else group.name for group in config.toolgroups if not is_disabled(group))
     for name in dict.fromkeys(groups):
         if name not in (REMOTE_EXECUTION, MCP_SERVER) and name not in catalogue.toolgroups:
             yield from explain_tool(name, tools, catalogue)

@@ -108,8 +108,7 @@ class Sessions:
             self.agents.config_of_new_session(agent_id), self.webhooks.prepare()
         )
         session = Session(session_id=session_id or new_id(), session_name=session_name, started_at=now())
-        if is_inline_agent(agent_id) and agent_id != inline_agent_id(session.session_id):
-            raise Conflict(f"Agent {agent_id} belongs to one session alone. Create another agent.", code="inline_agent")
+        refuse_agent_of_another(agent_id, session.session_id)
         settings = None
         if override is not None:
             config, changed = await self.agents.prepare(override(config)), True
@@ -293,6 +292,12 @@ class Sessions:
         task = DeletionTask(tenant=self.tenant, agent_id=agent_id, session_id=session_id)
         mark = partial(self.store.sessions.mark_deleted, self.tenant, agent_id, session_id)
         await self.deletions.start_deletion(task, mark)
+
+
+def refuse_agent_of_another(agent_id: str, session_id: str = "") -> None:
+    """Refuse the agent that another session alone has. Raises Conflict."""
+    if is_inline_agent(agent_id) and agent_id != inline_agent_id(session_id):
+        raise Conflict(f"Agent {agent_id} belongs to one session alone. Create another agent.", code="inline_agent")
 
 
 def has_own_turns(record: SessionRecord) -> bool:

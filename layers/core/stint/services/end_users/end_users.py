@@ -133,10 +133,12 @@ class EndUsers:
     def _mark(self, owned: OwnedObject) -> Mark:
         """Return a function that hides an object from all reads.
 
-        That of a document also changes its store's usage, and that of a vault the number of vaults.
+        That of a document also changes its store's usage, and that of a vault or an automation their number.
         """
         if owned.kind == "vault":
             return partial(self.store.vaults.mark_deleted, self.tenant, owned.id)
+        if owned.kind == "automation":
+            return partial(self.store.automations.mark_deleted, self.tenant, owned.id)
         if owned.kind == "vector_store_document":
             return partial(self.store.vector_store_documents.mark_deleted, self.tenant, *owned.ids)
         return partial(self.store.end_users.mark_deleted, self.tenant, owned)

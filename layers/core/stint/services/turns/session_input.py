@@ -58,7 +58,7 @@ from stint.services.turns.turn_requests import NewTurn, TurnRequests
 from stint.services.turns.turns import Turns
 from stint.services.turns.waiting_turns import to_turn
 from stint.store.call_results import CallResult, PausedTurn
-from stint.store.sessions import SessionSigns
+from stint.store.sessions import SessionActivity
 from stint.store.waiting_line import WaitingLine
 
 logger = logging.getLogger(__name__)
@@ -120,19 +120,19 @@ class SessionInput:
     def place_of(self, turn_id: str, expires_at: int | None = None) -> PausedTurn:
         return PausedTurn(*self.ids, turn_id, expires_at)
 
-    async def peek(self) -> SessionSigns:
+    async def read_activity(self) -> SessionActivity:
         """Return what shows that something has happened in the session: half a read unit. Raises NotFound."""
-        return await self.turns.store.sessions.peek(*self.ids)
+        return await self.turns.store.sessions.read_activity(*self.ids)
 
     async def list_messages(self) -> set[str]:
         """Return the ids of the messages in line that no request waits for."""
         return {place.message_id for place in await self.line.read() if not place.alive}
 
-    async def list_refused(self, after: str) -> set[str]:
+    async def list_unstarted(self, after: str) -> set[str]:
         """Return the ids of the messages after an id that have left the line without a turn."""
-        return set(await self.line.list_refused(after))
+        return set(await self.line.list_unstarted(after))
 
-    async def find_refused(self, message_id: str) -> Turn | None:
+    async def find_unstarted(self, message_id: str) -> Turn | None:
         """Return a message that has left the line as a turn without steps; None if a turn has it."""
         state = await self.line.get(message_id)
         if state is None or not (state.cancelled or state.error is not None):
@@ -234,17 +234,6 @@ class SessionInput:
         except NotFound:
             return False
         return True
-
-    async def cancel(self) -> Turn | None:
-        """Cancel the turn that runs or waits for its client, or else the first message in line, and return it."""
-        admission = self.requests.make_admission(self.agent_id, self.session_id, attended=False)
-        turn_id = await admission.kind.find_running()
-        if turn_id is None:
-            places = [place for place in await self.line.read() if not place.alive]
-            turn_id = places[0].message_id if places else None
-        if turn_id is None:
-            return None
-        return await self.requests.cancellation.cancel(self.agent_id, self.session_id, turn_id)
 
     async def take(self, deadline: float, observer: RunObserver | None = None) -> DetachedTurn | None:
         """Start what is first of the input; None if there is none that can start now.

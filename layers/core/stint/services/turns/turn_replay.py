@@ -106,9 +106,11 @@ def terminal_event(turn: StoredTurn, ending: RunOutcome) -> TerminalEvent:
 
 def count_events(turn: StoredTurn) -> int:
     """Return the number of a turn's events so far, that of its next event."""
+    return sum(1 for _ in replay_turn(turn))
+
+
+def replay_turn(turn: StoredTurn) -> Iterator[NumberedEvent]:
+    """Yield the events of a turn so far."""
     replay = TurnReplay(turn.header)
-    for _ in replay.emit_start():
-        pass
-    for _ in replay.emit_records(turn.records):
-        pass
-    return replay.count
+    yield from replay.emit_start()
+    yield from replay.emit_records(turn.records)

@@ -104,12 +104,13 @@ class Vaults:
         return await self.store.list(self.tenant, after=after, limit=limit, newest_first=newest_first, accepts=accepts)
 
     async def update(self, vault_id: str, request: UpdateVault) -> Vault:
-        """Change the given fields of a vault."""
-        vault = await self.get(vault_id)
+        """Change the given fields of a vault. Another request at the same time may change the others."""
         changes = {name: getattr(request, name) for name in request.model_fields_set}
-        changed = vault.model_copy(update=changes)
-        await self.store.replace(self.tenant, changed)
-        return changed
+        while True:
+            found = await self.open(vault_id)
+            changed = found.vault.model_copy(update=changes)
+            if await self.store.replace(self.tenant, found, changed):
+                return changed
 
     async def delete(self, vault_id: str) -> None:
         """Delete a vault with its credentials. When this returns, no turn gets one of them any more."""
@@ -215,8 +216,9 @@ class Vaults:
             credential = credential.model_copy(update={"auth": auth})
         credential = credential.model_copy(update={"updated_at": int(time.time())})
         sealed = {**found.sealed, **await self.seal(credential, clear)}
-        # New secrets may be accepted where the old ones were refused.
-        changed = replace(found, credential=credential, sealed=sealed, refused="" if clear else found.refused)
+        # A new access token says nothing about a spent refresh token. Servers end all tokens when one is sent again.
+        may_renew = REFRESH_TOKEN in clear or CLIENT_SECRET in clear
+        changed = replace(found, credential=credential, sealed=sealed, refused="" if may_renew else found.refused)
         await self.store.replace_credential(self.tenant, found, changed)
         return credential
 

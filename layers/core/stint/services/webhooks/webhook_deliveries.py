@@ -131,6 +131,7 @@ class WebhookDeliveries:
             except (Conflict, StoreUnavailable) as error:
                 # Another worker has noted it, or the owner has changed the endpoint. The next attempt notes it again.
                 logger.info("The state of a webhook endpoint was not stored", extra={"error": error.message})
+                return True
         if disabled:
             logger.warning("A webhook endpoint was disabled", extra={"reason": "410" if gone else "days of failures"})
         return not disabled

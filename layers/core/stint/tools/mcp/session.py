@@ -251,7 +251,7 @@ def explain(url: str, refused: McpRequestRefused, earlier: McpRequestRefused | N
         unauthorized = ToolUnauthorized(
             f"The MCP server at {host_of(url)} refuses the credentials ({status} {status.phrase}): send them in "
             'X-LlamaStack-Provider-Data as {"mcp_headers": {"<URL of the endpoint>": {"Authorization": "Bearer ..."}}}'
-            ", or as `authorization` or `headers` of the MCP tool in a request to /v1/responses"
+            ", as `authorization` or `headers` of the MCP tool of a response or a session, or store them in a vault"
         )
         unauthorized.status = refused.status
         return unauthorized

@@ -10,7 +10,7 @@ import { turnPath } from "../read/paths";
 import { type JsonSchema, schemaOfParameters } from "../schema";
 import type { Turn } from "../turns";
 import type { Conversation } from "./conversation";
-import { type Answers, type PendingCall, PendingForm } from "./pending-form";
+import { type Answers, type PendingApproval, type PendingCall, PendingForm } from "./pending-form";
 import { RunView } from "./run-view";
 import { waitingCalls } from "./turn-parts";
 import { failureOfTurn, type TurnBody, type TurnRun } from "./turn-run";
@@ -26,18 +26,23 @@ interface TurnViewProps {
 export function TurnView({ talk, run, tools, onSendAgain }: TurnViewProps): JSX.Element {
   const { phase, error } = run.state.value;
   const body = talk.requestOf(run);
-  const calls = waitingOf(run, tools);
+  const waiting = waitingOf(run, tools);
+  const asked = new Set(run.state.value.document?.pending_approvals ?? []);
+  const calls = waiting.filter(({ callId }) => !asked.has(callId));
+  const approvals = waiting.filter(({ callId }) => asked.has(callId)).map(toApproval);
   const url = addressOf("/v1/agents/{agent_id}/session/{session_id}/turn", { ...talk.at }).href;
-  const send = ({ results }: Answers) =>
-    void talk.resume(
-      run,
-      calls.map(({ callId, name }) => ({
+  const send = ({ results, approvals: decisions }: Answers) =>
+    void talk.resume(run, {
+      tool_responses: calls.map(({ callId, name }) => ({
         call_id: callId,
         tool_name: name,
         content: results[callId]!,
         metadata: null,
       })),
-    );
+      ...(approvals.length > 0 && {
+        approvals: approvals.map(({ requestId }) => ({ call_id: requestId, approve: decisions[requestId]! })),
+      }),
+    });
   const sendAgain = () => {
     if (!talk.isKnown(run)) toast("The messages are sent again. Add the documents, if there were some.");
     onSendAgain(run, body!);
@@ -57,12 +62,12 @@ export function TurnView({ talk, run, tools, onSendAgain }: TurnViewProps): JSX.
         </>
       )}
     >
-      {calls.length > 0 && (
+      {waiting.length > 0 && (
         <PendingForm
-          key={calls[0]!.callId}
-          id={`${run.latest.id ?? ""}.${calls[0]!.callId}`}
+          key={waiting[0]!.callId}
+          id={`${run.latest.id ?? ""}.${waiting[0]!.callId}`}
           calls={calls}
-          approvals={[]}
+          approvals={approvals}
           isBusy={phase === "running"}
           error={phase === "ended" ? error : null}
           onSend={send}
@@ -70,6 +75,10 @@ export function TurnView({ talk, run, tools, onSendAgain }: TurnViewProps): JSX.
       )}
     </RunView>
   );
+}
+
+function toApproval({ callId, name, input }: PendingCall): PendingApproval {
+  return { requestId: callId, server: "", name, input };
 }
 
 /** Return the calls that wait, with the schemas of their tools. */

@@ -14,7 +14,7 @@ What a dead process spent after its last record is lost: at most one model call.
 a model call when less is left than its input needs, and an answer ends when what is left is spent. A fork is another
 session: it has the limits of its source, and has spent nothing.
 
-docs/decisions.md, entry 152, has the reasons.
+docs/decisions.md, entry 154, has the reasons.
 """
 
 from collections.abc import Callable

@@ -96,6 +96,8 @@ class TurnRecord(Schema):
     """A compaction. The step of the record shows its summary."""
     unapproved: list[str] | None = None
     """The ids of the calls that wait for the client's approval, with the ending of a pause."""
+    asked_tools: dict[str, str] | None = None
+    """The fingerprints of the tools of these calls, by the tools' names. What is approved is a call of this tool."""
     approvals: list[ToolApproval] | None = None
     """The client's answers to such calls. The step of the record, if there is one, has its results, and those of the
     denied calls. The approved calls may have been sent from then on."""
@@ -248,6 +250,18 @@ class StoredTurn:
     def unapproved(self) -> list[str] | None:
         """Return the ids of the calls whose approval the turn waits for, or waited for; None if there are none."""
         return next((record.unapproved for record in reversed(self.records) if record.ending is not None), None)
+
+    @property
+    def asked_last(self) -> list[str]:
+        """Return the ids of the calls that waited for approval at the last pause, also if the turn ended since."""
+        pauses = (each for each in reversed(self.records) if each.ending is not None and not each.final)
+        return next((record.unapproved or [] for record in pauses if not record.completes), [])
+
+    @property
+    def asked_tools(self) -> dict[str, str]:
+        """Return the fingerprints of the tools of these calls, by the tools' names. Older turns have none."""
+        found = (record.asked_tools for record in reversed(self.records) if record.ending is not None)
+        return next(found, None) or {}
 
     @property
     def unfinished_step(self) -> UnfinishedStep | None:

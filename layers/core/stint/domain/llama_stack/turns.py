@@ -9,6 +9,7 @@ from typing import Annotated
 
 from pydantic import Field, StrictBool
 
+from stint.domain.approvals import Approval
 from stint.domain.content import URL, Content, Document
 from stint.domain.fields import Omitted
 from stint.domain.inference import ResponseFormat, Usage
@@ -111,7 +112,7 @@ class ToolConfigOverride(Schema):
 class TurnOverrides(Request):
     """Overrides of the agent's configuration for one turn. Null keeps the agent's value.
 
-    Toolgroups are added to the agent's. All other fields replace the agent's.
+    Toolgroups and approvals are added to the agent's. All other fields replace the agent's.
     """
 
     instructions: str | None = None
@@ -123,6 +124,7 @@ class TurnOverrides(Request):
     output_shields: list[str] | None = None
     max_infer_iters: int | None = Field(default=None, ge=0)
     response_format: ResponseFormat | None = None
+    require_approval: Omitted[Approval] = None
 
 
 class TurnCreateRequest(TurnOverrides):

@@ -28,8 +28,8 @@ from stint.domain.openai.conversations import (
     UpdateConversation,
 )
 from stint.domain.openai.input_items import InputItem
-from stint.domain.openai.items import PREFIXES, Item, ItemReference
-from stint.domain.openai.mcp_items import McpApprovalResponse, McpCall
+from stint.domain.openai.items import PREFIXES, HostedCall, Item, ItemReference
+from stint.domain.openai.mcp_items import McpApprovalResponse
 from stint.domain.openai.response_resource import ItemList
 from stint.domain.tasks import DeletionTask
 from stint.services.conversations.include import include_fields
@@ -198,7 +198,5 @@ def rename(items: Sequence[InputItem]) -> Sequence[Item]:
 
 
 def replace_ids(item: Item, new_ids: Mapping[str, str]) -> Item:
-    match item:
-        case McpApprovalResponse(approval_request_id=str(asked)) | McpCall(approval_request_id=str(asked)):
-            return item.model_copy(update={"approval_request_id": new_ids.get(asked, asked)})
-    return item
+    asked = item.approval_request_id if isinstance(item, McpApprovalResponse | HostedCall) else None
+    return item if asked is None else item.model_copy(update={"approval_request_id": new_ids.get(asked, asked)})

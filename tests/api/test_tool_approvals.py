@@ -223,9 +223,15 @@ def test_a_new_message_does_not_answer_for_the_client(http: httpx.Client) -> Non
 
 
 @pytest.mark.parametrize("decision", ["approve", "deny", "cancel"])
-@pytest.mark.parametrize("tool", [{"type": "image_generation"}, {"type": "toolgroup", "name": "builtin::photogen"}])
+@pytest.mark.parametrize(
+    ("tool", "fixed"),
+    [
+        ({"type": "image_generation"}, {}),
+        ({"type": "toolgroup", "name": "builtin::photogen", "args": {"query": "a blue fox"}}, {"query": "a blue fox"}),
+    ],
+)
 def test_a_call_waits_in_a_session_of_the_agents_api(
-    http: httpx.Client, server: Served, app_fixture: AppFixture, tool: Body, decision: str
+    http: httpx.Client, server: Served, app_fixture: AppFixture, tool: Body, fixed: Body, decision: str
 ) -> None:
     with openai_client(server) as client:
         session = start_session(client, FOX, tools=[tool | {"require_approval": "always"}])
@@ -234,7 +240,7 @@ def test_a_call_waits_in_a_session_of_the_agents_api(
         [action] = session.required_actions
         assert (session.status, action.type) == ("requires_action", "mcp_approval_request")
         assert (action.request.server_label, action.request.name) == ("builtin::photogen", "photogen")
-        assert action.request.arguments == {"query": "a red fox"}
+        assert action.request.arguments == {"query": "a red fox"} | fixed
 
         with OpenStream(server, session.id) as stream:
             response = {"type": "mcp_tool_call", "decision": decision}

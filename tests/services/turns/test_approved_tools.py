@@ -17,6 +17,7 @@ from stint.domain.llama_stack.agents import AgentConfig
 from stint.domain.llama_stack.registrations import ToolGroupRegisterRequest
 from stint.domain.llama_stack.sessions import SessionSettings
 from stint.domain.llama_stack.turns import TurnStatus
+from stint.domain.redaction import MASK
 from stint.domain.schema import now
 from stint.domain.tools import DENIED
 from stint.services.turns.approvals import CHANGED
@@ -138,6 +139,19 @@ async def test_a_turn_removes_no_approval(bank: Bank, named: Sequence[Any]) -> N
     paused = await made.turn(toolgroups=named, require_approval="never")
 
     assert (paused.pending_approvals, bank.calls) == (["c0"], [])
+
+
+async def test_whoever_approves_sees_the_args_that_replace_arguments(bank: Bank) -> None:
+    made = await bank.open(pay())
+
+    paused = await made.turn(
+        toolgroups=[{"name": "bank/pay", "args": {"amount": 9_999, "token": "secret-of-the-turn"}}]
+    )
+    done = await approve(made, paused.turn_id, True)
+
+    assert paused.pending_arguments == {"c0": {"amount": 9_999, "token": MASK}}
+    assert (await made.get(paused.turn_id)).pending_arguments is None
+    assert (done[0][1], bank.calls) == ("pay ran", [("pay-1", 9_999)])
 
 
 async def test_the_same_function_of_another_toolgroup_waits_too(bank: Bank) -> None:

@@ -29,7 +29,10 @@ export function TurnView({ talk, run, tools, onSendAgain }: TurnViewProps): JSX.
   const waiting = waitingOf(run, tools);
   const asked = new Set(run.state.value.document?.pending_approvals ?? []);
   const calls = waiting.filter(({ callId }) => !asked.has(callId));
-  const approvals = waiting.filter(({ callId }) => asked.has(callId)).map(toApproval);
+  const fixed = run.state.value.document?.pending_arguments ?? {};
+  const approvals = waiting
+    .filter(({ callId }) => asked.has(callId))
+    .map((call) => toApproval(call, fixed[call.callId]));
   const url = addressOf("/v1/agents/{agent_id}/session/{session_id}/turn", { ...talk.at }).href;
   const send = ({ results, approvals: decisions }: Answers) =>
     void talk.resume(run, {
@@ -77,8 +80,19 @@ export function TurnView({ talk, run, tools, onSendAgain }: TurnViewProps): JSX.
   );
 }
 
-function toApproval({ callId, name, input }: PendingCall): PendingApproval {
-  return { requestId: callId, server: "", name, input };
+/** Return a call for approval with the arguments with which it runs: args of the agent replace those of the model. */
+function toApproval({ callId, name, input }: PendingCall, fixed?: Readonly<Record<string, unknown>>): PendingApproval {
+  const shown = fixed ? JSON.stringify({ ...parseObject(input), ...fixed }) : input;
+  return { requestId: callId, server: "", name, input: shown };
+}
+
+function parseObject(text: string): Record<string, unknown> {
+  try {
+    const value: unknown = JSON.parse(text);
+    return isRecord(value) ? value : {};
+  } catch {
+    return {};
+  }
 }
 
 /** Return the calls that wait, with the schemas of their tools. */

@@ -98,6 +98,8 @@ class TurnRecord(Schema):
     """The ids of the calls that wait for the client's approval, with the ending of a pause."""
     asked_tools: dict[str, str] | None = None
     """The fingerprints of the tools of these calls, by the tools' names. What is approved is a call of this tool."""
+    asked_args: dict[str, dict[str, Any]] | None = None
+    """The args of these tools that come before the model's arguments, without credentials, by the tools' names."""
     approvals: list[ToolApproval] | None = None
     """The client's answers to such calls. The step of the record, if there is one, has its results, and those of the
     denied calls. The approved calls may have been sent from then on."""
@@ -244,12 +246,22 @@ class StoredTurn:
             receipt=Receipt.of(ending.consumption) if ending and ending.consumption else None,
             unfinished_step=self.unfinished_step if ending else None,
             pending_approvals=self.unapproved if status is RunStatus.awaiting_input else None,
+            pending_arguments=self.pending_arguments if status is RunStatus.awaiting_input else None,
         )
 
     @property
     def unapproved(self) -> list[str] | None:
         """Return the ids of the calls whose approval the turn waits for, or waited for; None if there are none."""
         return next((record.unapproved for record in reversed(self.records) if record.ending is not None), None)
+
+    @property
+    def pending_arguments(self) -> dict[str, dict[str, Any]] | None:
+        """Return the args that come before the model's arguments, by the ids of the calls that wait for approval."""
+        args = next((record.asked_args for record in reversed(self.records) if record.ending is not None), None)
+        if not args:
+            return None
+        asked = [call for call in unanswered_calls(self.steps) if call.call_id in (self.unapproved or ())]
+        return {call.call_id: args[call.tool_name] for call in asked if call.tool_name in args} or None
 
     @property
     def asked_last(self) -> list[str]:

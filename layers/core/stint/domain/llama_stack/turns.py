@@ -5,7 +5,7 @@ of `stored_turns.py`.
 """
 
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import Field, StrictBool
 
@@ -74,6 +74,7 @@ class Turn(Schema):
     """A turn as the API returns it. `usage` is null if the model's provider counted nothing.
 
     `pending_approvals` has the ids of those calls of the output message that wait for the client's approval.
+    `pending_arguments` has the args of the agent and the turn that replace arguments of these calls, by their ids.
     """
 
     turn_id: str
@@ -90,6 +91,7 @@ class Turn(Schema):
     receipt: Receipt | None = None
     unfinished_step: Omitted[UnfinishedStep] = None
     pending_approvals: Omitted[list[str]] = None
+    pending_arguments: Omitted[dict[str, dict[str, Any]]] = None
 
 
 class SamplingOverride(Schema):

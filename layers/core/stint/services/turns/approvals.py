@@ -21,6 +21,7 @@ import json
 from collections import Counter
 from collections.abc import Mapping, Sequence, Set
 from hashlib import sha256
+from typing import Any
 
 from stint.dataclasses import dataclass, replace
 from stint.domain.errors import InvalidRequest
@@ -148,6 +149,12 @@ def match_approvals(calls: Sequence[ToolCall], approvals: Sequence[ToolApproval]
 def fingerprint_tools(toolbox: Toolbox, names: Set[str]) -> dict[str, str]:
     """Return the fingerprints of tools by their names: of what runs their calls, without credentials and limits."""
     return {name: fingerprint(tool) for name in sorted(names) if (tool := toolbox.server.get(name)) is not None}
+
+
+def show_args(toolbox: Toolbox, names: Set[str]) -> dict[str, dict[str, Any]] | None:
+    """Return the args of tools, which replace arguments of the model, for whoever approves. Credentials are masked."""
+    tools = {name: tool for name in sorted(names) if (tool := toolbox.server.get(name)) is not None and tool.args}
+    return {name: mask(dict(tool.args)) for name, tool in tools.items()} or None
 
 
 def fingerprint(tool: ServerTool) -> str:

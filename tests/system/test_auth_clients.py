@@ -111,6 +111,20 @@ def test_a_key_that_may_only_use_the_api_reads_vaults_and_changes_none(cloud: Au
             user.beta.agents.vaults.delete(vault.id)
 
 
+def test_a_key_that_may_only_use_the_api_creates_and_runs_an_automation(cloud: AuthorizedRun) -> None:
+    said: Any = [{"type": "message", "role": "user", "content": [{"type": "input_text", "text": "hello"}]}]
+    target: Any = {"type": "new_session", "environment": {"type": "none"}, "agent": {"model": MODEL}, "input": said}
+    with cloud.openai(cloud.create_key(scopes=["use"])["key"]) as client:
+        automations = client.beta.agents.automations
+        made = automations.create(type="once", name="Once", run_at=4_000_000_000, target=target)
+        run = automations.invocations.create(made.id)
+
+        assert automations.invocations.retrieve(run.id, automation_id=made.id).source.type == "manual"
+        assert automations.pause(made.id).status == "paused"
+        assert automations.resume(made.id).status == "active"
+        assert automations.delete(made.id).deleted
+
+
 @pytest.mark.parametrize("key", ["stk_wrong", f"stk_{'0' * 32}_{'0' * 64}", "sk-of-somebody-else"])
 def test_a_wrong_key_is_an_authentication_error_in_both_clients(cloud: AuthorizedRun, key: str) -> None:
     with cloud.openai(key) as client, pytest.raises(openai.AuthenticationError) as refused:

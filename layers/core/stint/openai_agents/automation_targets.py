@@ -23,6 +23,7 @@ from stint.domain.llama_stack.turns import TurnCreateRequest
 from stint.domain.messages import UserMessage
 from stint.domain.openai.automations import AutomationTarget, ExistingSessionTarget, NewSessionTarget
 from stint.domain.schema import Schema
+from stint.domain.session_budgets import SessionBudget
 from stint.openai_agents.agents import change, new_config, settings_of
 from stint.openai_agents.contents import from_content, to_messages
 from stint.openai_agents.schemas.automations import (
@@ -37,6 +38,7 @@ from stint.openai_agents.schemas.contents import AgentInputMessage
 from stint.openai_agents.session_reader import SessionReader
 from stint.openai_agents.sessions import AgentSessions
 from stint.openai_agents.tool_checks import check_tools
+from stint.run_stop import refuse_stopped
 from stint.services.agents.sessions import refuse_agent_of_another
 from stint.services.automations.targets import IsOwn, PendingDelivery
 from stint.services.runs.run_handle import RequestContext
@@ -50,6 +52,7 @@ class SessionPlan(Schema):
     messages: list[UserMessage]
     metadata: dict[str, str] = Field(default_factory=dict)
     vault_ids: list[str] = Field(default_factory=list)
+    budget: Omitted[SessionBudget] = None
 
     @property
     def saved_id(self) -> str:
@@ -90,6 +93,7 @@ class SessionTargets:
             messages=to_messages(params.input),
             metadata=params.metadata,
             vault_ids=params.vault_ids,
+            budget=params.budget,
         )
         return NewSessionTarget(request=plan.model_dump(mode="json"))
 
@@ -109,6 +113,11 @@ class SessionTargets:
             config, _ = await agents.config_of_new_session(plan.saved_id)
         await agents.require_model(config.model)
 
+    async def refuse_stopped_caller(self) -> None:
+        """Refuse a caller whose runs were stopped. Raises Stopped, StoreUnavailable."""
+        async with self.reader.requests.turns.meters.watch():
+            await refuse_stopped()
+
     async def create_session(self, target: NewSessionTarget, context: RequestContext) -> str:
         """Create a session as the port says."""
         set_attempt(context.attempt)
@@ -118,9 +127,10 @@ class SessionTargets:
 
     async def create_planned(self, plan: SessionPlan, session_id: str) -> str:
         """Create a session without its message, and return its ids as `AgentSessions.create_session`."""
+        given, budget = (session_id, plan.metadata, plan.vault_ids), plan.budget
         if plan.agent is None:
-            return await self.sessions.create_of_agent(plan.saved_id, session_id, plan.metadata, plan.vault_ids)
-        return await self.sessions.create_with_agent(plan.agent, session_id, plan.metadata, plan.vault_ids)
+            return await self.sessions.create_of_agent(plan.saved_id, *given, budget=budget)
+        return await self.sessions.create_with_agent(plan.agent, *given, budget=budget)
 
     async def send(self, target: ExistingSessionTarget, context: RequestContext, is_own: IsOwn) -> None:
         """Store a message as the port says."""
@@ -151,4 +161,5 @@ def from_target(target: AutomationTarget) -> AutomationTargetObject:
         input=[AgentInputMessage(role="user", content=from_content(message.content)) for message in plan.messages],
         metadata=plan.metadata,
         vault_ids=plan.vault_ids,
+        budget=plan.budget,
     )

@@ -60,6 +60,8 @@ class AgentAutomations:
         await self.automations.delete(automation_id)
 
     async def invoke(self, automation_id: str) -> AutomationInvocationObject:
+        """Run an automation now. Raises Stopped for a caller or a tenant that was stopped."""
+        await self.targets.refuse_stopped_caller()
         return from_invocation(await self.automations.invoke(automation_id))
 
     async def get_invocation(self, automation_id: str, invocation_id: str) -> AutomationInvocationObject:

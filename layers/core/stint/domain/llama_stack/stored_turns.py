@@ -103,6 +103,8 @@ class TurnRecord(Schema):
     approvals: list[ToolApproval] | None = None
     """The client's answers to such calls. The step of the record, if there is one, has its results, and those of the
     denied calls. The approved calls may have been sent from then on."""
+    spent: str | None = None
+    """The totals of a session with a budget (`SessionLedger.pack`), as of this record."""
 
     def without_images(self) -> "TurnRecord | None":
         """Return the record as models get it; None if it has no large image."""
@@ -179,6 +181,11 @@ class StoredTurn:
     @property
     def compactions(self) -> list[CompactedHistory]:
         return [record.compaction for record in self.records if record.compaction is not None]
+
+    @property
+    def spent(self) -> str | None:
+        """Return the newest totals of the session in the turn's log; None if it has none."""
+        return next((record.spent for record in reversed(self.records) if record.spent is not None), None)
 
     @property
     def merged(self) -> list[MergedMessage]:

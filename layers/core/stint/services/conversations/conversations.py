@@ -96,6 +96,7 @@ class Conversations:
             created_at=now,
             metadata=request.metadata,
             expires_at=find_end(now, request.expires_after, self.retention_days),
+            budget=request.budget.show() if request.budget else None,
         )
         # The answer that is stored for repetitions must not outlive the conversation.
         record_end(conversation.expires_at)

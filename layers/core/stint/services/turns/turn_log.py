@@ -151,6 +151,8 @@ class TurnLog:
         """Do nothing: no turn is resumed within a round of tools."""
 
     async def write(self, record: TurnRecord) -> None:
+        if (ledger := self.keeper.lease.ledger) is not None:
+            record.spent = ledger.pack()
         with self.writing():
             size = await self.store.append(self.keeper.lease, len(self.turn.records), record)
         if record.compaction is not None:

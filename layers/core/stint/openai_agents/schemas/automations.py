@@ -12,7 +12,7 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, BeforeValidator, Field, Strict, model_validator
 from typing_extensions import TypeAliasType
 
-from stint.domain.fields import KnownTypes, Metadata, Nothing, UnsupportedField, invalid, missing
+from stint.domain.fields import KnownTypes, Metadata, Nothing, Omitted, UnsupportedField, invalid, missing
 from stint.domain.limits import ToolLimit
 from stint.domain.openai.automations import (
     AutomationName,
@@ -26,6 +26,7 @@ from stint.domain.openai.automations import (
 )
 from stint.domain.openai.lists import ListObject
 from stint.domain.schema import Request, Schema
+from stint.domain.session_budgets import SessionBudget
 from stint.openai_agents.schemas.agents import AgentConfigObject, AgentFields, ModelName
 from stint.openai_agents.schemas.contents import AgentInputMessage, AgentInputMessages, LongText
 from stint.openai_agents.schemas.sessions import Name, NoEnvironment, SessionEnvironment, VaultIds
@@ -83,7 +84,10 @@ class AutomationAgentParams(AgentFields):
 
 
 class NewSessionParams(Request):
-    """A session to create for each run, with its first messages. Its agent is a saved one, or its own."""
+    """A session to create for each run, with its first messages. Its agent is a saved one, or its own.
+
+    `budget`, which OpenAI's API lacks, limits what each session spends.
+    """
 
     type: Literal["new_session"]
     environment: SessionEnvironment
@@ -92,6 +96,7 @@ class NewSessionParams(Request):
     agent: AutomationAgentParams | None = None
     metadata: Metadata = Field(default_factory=dict)
     vault_ids: VaultIds = Field(default_factory=list)
+    budget: SessionBudget | None = None
 
     @model_validator(mode="after")
     def require_agent(self) -> Self:
@@ -177,6 +182,7 @@ class NewSessionObject(Schema):
     input: list[AgentInputMessage]
     metadata: dict[str, str] = Field(default_factory=dict)
     vault_ids: list[str] = Field(default_factory=list)
+    budget: Omitted[SessionBudget] = None
 
 
 class ExistingSessionObject(Schema):

@@ -25,6 +25,8 @@ from tests.api.agents_api_client import (
 )
 from tests.api.app_fixture import AppFixture, Served
 from tests.api.responses_client import openai_client
+from tests.servers import chat_completions as provider
+from tests.servers.chat_completions import ChatCompletionsServer
 
 from stint.domain.ids import TENANT
 from stint.store import keys
@@ -147,6 +149,54 @@ def test_a_turn_whose_answer_is_cut_has_failed(client: OpenAI) -> None:
     assert events[-2].turn == turn
     assert (turn.status, turn.error and turn.error.code) == ("failed", "max_output_tokens")
     assert "One" in str(client.beta.agents.sessions.items.list(events[0].session.id).data[0].to_dict())
+
+
+def test_a_turn_that_the_provider_refuses_has_a_start(
+    client: OpenAI, chat: ChatCompletionsServer, server: Served, opened: Callable[..., OpenStream]
+) -> None:
+    session = stream_session(client)[0].session
+    client.beta.agents.sessions.update(session.id, agent={"model": "openai/m"})
+    stream = opened(server, session.id)
+    chat.script(provider.error(401, "Wrong key"))
+
+    client.beta.agents.sessions.events.create(session.id, events=[message("Hello")])  # type: ignore[list-item]
+
+    stream.wait_for("idle")
+    assert stream.types == [
+        "in_progress",
+        "turn.created",
+        "turn.item.added",
+        "turn.in_progress",
+        "turn.failed",
+        "idle",
+    ]
+    again = opened(server, session.id, stream.ids[0])
+    again.wait_for("idle")
+    assert again.events == stream.events[1:]
+
+
+def test_the_results_of_a_turn_that_the_provider_then_refuses_are_shown(
+    client: OpenAI,
+    http: httpx.Client,
+    app_fixture: AppFixture,
+    chat: ChatCompletionsServer,
+    server: Served,
+    opened: Callable[..., OpenStream],
+) -> None:
+    call = provider.tool_call("c0", "get_weather", "{}")
+    chat.script(provider.stream(*call, finish="tool_calls"), provider.error(401, "Wrong key"))
+    session = start_session(client, model="openai/m", tools=[WEATHER])
+    app_fixture.run_waiting()
+    [action] = client.beta.agents.sessions.retrieve(session.id).required_actions
+    stream = opened(server, session.id)
+
+    post_events(http, session.id, result_of(action))
+
+    stream.wait_for("idle")
+    assert stream.types[-4:] == ["turn.item.added", "in_progress", "turn.failed", "idle"]
+    again = opened(server, session.id, stream.ids[0])
+    again.wait_for("idle")
+    assert again.events == stream.events[1:]
 
 
 def test_results_arrive_one_by_one(

@@ -199,6 +199,32 @@ def test_the_results_of_a_turn_that_the_provider_then_refuses_are_shown(
     assert again.events == stream.events[1:]
 
 
+def test_an_image_that_no_model_can_read_is_refused_before_it_is_accepted(
+    client: OpenAI, http: httpx.Client, app_fixture: AppFixture
+) -> None:
+    image = {"type": "input_image", "image_url": "data:image/png;base64,AAAA"}
+    content = [{"type": "input_text", "text": "Look"}, image]
+    session = pause_session(client, app_fixture)
+    result = result_of(session.required_actions[0]) | {"output": [image]}
+    sent = {"type": "agent.session.input.message", "input": [{"role": "user", "content": content}]}
+    begun = {"environment": NONE, "agent": AGENT, "input": sent["input"]}
+
+    answers = [
+        post_events(http, session.id, message("Hello"), result),
+        post_events(http, session.id, message("Hello"), sent),
+        http.post("/v1/agents/sessions", json=begun),
+    ]
+
+    assert [(answer.status_code, answer.json()["error"]["param"]) for answer in answers] == [
+        (400, "events[1].output[0].image_url"),
+        (400, "events[1].input[0].content[1].image_url"),
+        (400, "input[0].content[1].image_url"),
+    ]
+    assert post_events(http, session.id, result_of(session.required_actions[0])).status_code == 202
+    app_fixture.run_waiting()
+    assert [turn.status for turn in client.beta.agents.sessions.turns.list(session.id)] == ["completed"]
+
+
 def test_results_arrive_one_by_one(
     client: OpenAI, http: httpx.Client, server: Served, opened: Callable[..., OpenStream]
 ) -> None:

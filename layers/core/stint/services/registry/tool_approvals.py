@@ -67,7 +67,7 @@ class ApprovalRule:
 
 @dataclass(frozen=True, slots=True)
 class GeneratorTools:
-    """What the query generator of the tool `owner` may run: the `tools` of the toolgroup `named`."""
+    """The tools that the query generator of the tool `owner` may run: those of the toolgroup `named`."""
 
     owner: str
     named: str

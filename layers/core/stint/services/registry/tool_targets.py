@@ -1,4 +1,4 @@
-"""What calls of tools reach, whatever their toolgroups and names. Approvals follow it (`tool_approvals.py`).
+"""The targets of calls: what they reach, whatever their toolgroups and names. `tool_approvals.py` follows them.
 
 A target may be known in part: URLs are stored with masked credentials, and a placeholder of a path is written by the
 model. So two targets count as the same if they may be.

@@ -9,7 +9,7 @@ An automation stores no secret, since its runs have no request that could bring 
 from collections.abc import Mapping
 from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, BeforeValidator, Field, Strict, model_validator
+from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Strict, model_validator
 
 from stint.domain.fields import KnownTypes, Metadata, Nothing, UnsupportedField, invalid, missing
 from stint.domain.limits import ToolLimit
@@ -144,7 +144,7 @@ class OneTimeAutomationParams(Request):
 
 
 AutomationCreateParams = Annotated[
-    Annotated[PeriodicAutomationParams | OneTimeAutomationParams, Field(discriminator="type")],
+    Annotated[PeriodicAutomationParams | OneTimeAutomationParams, Discriminator("type")],
     BeforeValidator(KnownTypes("automation", ("periodic", "once"))),
 ]
 

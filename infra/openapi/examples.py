@@ -63,7 +63,10 @@ EXAMPLES: dict[str, dict[str, Any]] = {
             "agent_config": {"model": MODEL, "instructions": "Answer briefly.", "toolgroups": ["builtin::websearch"]}
         },
     },
-    "create_session": {"A session": {"session_name": "first"}},
+    "create_session": {
+        "A session": {"session_name": "first"},
+        "A session with a budget": {"session_name": "second", "budget": {"max_dollars": 0.5, "max_tokens": 200_000}},
+    },
     "create_turn": {"A streamed turn": {"messages": [QUESTION], "stream": True}},
     "resume_turn": {
         "The result of a waiting tool call": {
@@ -82,6 +85,7 @@ EXAMPLES: dict[str, dict[str, Any]] = {
             "agent": {"model": MODEL, "instructions": "Answer briefly.", "tools": [FUNCTION]},
             "environment": {"type": "none"},
             "input": "What is the weather in Oslo?",
+            "budget": {"max_tokens": 200_000},
         },
     },
     "update_agent_session": {"Another model for later turns": {"agent": {"model": MODEL}}},
@@ -160,7 +164,8 @@ EXAMPLES: dict[str, dict[str, Any]] = {
         "Count the tokens of a text": {"model": MODEL, "input": "What is the boiling point of water?"}
     },
     "create_conversation": {
-        "A conversation with its first item": {"items": [MESSAGE], "metadata": {"topic": "weather"}}
+        "A conversation with its first item": {"items": [MESSAGE], "metadata": {"topic": "weather"}},
+        "A conversation with a budget": {"budget": {"max_dollars": 0.5, "max_tokens": 200_000}},
     },
     "update_conversation": {"Other metadata": {"metadata": {"topic": "travel"}}},
     "create_conversation_items": {"An item": {"items": [MESSAGE]}},

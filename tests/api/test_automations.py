@@ -12,6 +12,7 @@ from openai.types.beta.agents.automations import AutomationInvocation
 from tests.api.agents_api_client import AGENT, BETA, NONE, start_session
 from tests.api.app_fixture import AppFixture, Served
 from tests.api.responses_client import MODEL, openai_client
+from tests.api.test_budgeted_sessions import spend
 from tests.clock import CLOCK
 
 AUTOMATIONS = "/v1/agents/automations"
@@ -167,6 +168,34 @@ def test_invocations_have_pages_and_an_order(client: OpenAI, app_fixture: AppFix
     assert [each.id for each in invocations.list(daily.id, after=made[1]).data] == made[:1]
     with pytest.raises(openai.NotFoundError):
         invocations.retrieve("invocation_none", automation_id=daily.id)
+
+
+def test_each_session_of_an_automation_has_the_budget_of_the_target(client: OpenAI, app_fixture: AppFixture) -> None:
+    budget = {"max_dollars": 0.5, "max_tokens": 10}
+    saved = client.beta.agents.create(model=MODEL)
+    targets = [begin(budget=budget), begin(agent_id=saved.id, budget=budget)]
+    made: Any = [client.beta.agents.automations.create(**DAILY, target=target) for target in targets]
+    assert [each.target.budget for each in made] == [budget] * 2
+
+    sessions = [run_again(client, each, app_fixture).session_id for each in made]
+
+    shown: Any = [client.beta.agents.sessions.retrieve(str(each)) for each in sessions]
+    assert [(each.budget["max_dollars"], each.budget["max_tokens"]) for each in shown] == [(0.5, 10)] * 2
+
+
+def test_a_run_of_an_automation_fails_when_the_budget_of_its_session_is_spent(
+    client: OpenAI, app_fixture: AppFixture
+) -> None:
+    session = client.beta.agents.sessions.create(
+        environment=NONE, agent=AGENT, input="Hello", extra_body={"budget": {"max_tokens": 1_000}}
+    )
+    app_fixture.run_waiting()
+    automation = client.beta.agents.automations.create(**DAILY, target=send_to(session))
+    spend(app_fixture, session.id)
+
+    done = run_again(client, automation, app_fixture)
+
+    assert (done.status, done.error and done.error.code) == ("failed", "insufficient_quota")
 
 
 def test_a_deleted_target_pauses_the_automation(client: OpenAI, app_fixture: AppFixture) -> None:

@@ -128,3 +128,18 @@ def test_hidden_counts_are_stored_and_priced_as_ever(
     assert (shown["cached_tokens"], shown["cache_write_tokens"], shown["cache_write_1h_tokens"]) == (1_500, 300, 100)
     paid = (200 * 3 + 1_500 * 0.3 + 200 * 3.75 + 100 * 6 + 10 * 15) / 1e6
     assert shown["dollars"] == pytest.approx(paid, abs=2e-5)
+
+
+@pytest.mark.parametrize("hidden", [True, False])
+def test_the_budget_of_a_conversation_counts_no_cache_where_it_is_hidden(
+    http: httpx.Client, hide: Callable[[bool], None], hidden: bool
+) -> None:
+    """Every caller can set such a budget, and read what is left of it."""
+    hide(hidden)
+    conversation = http.post("/v1/conversations", json={"budget": {"max_dollars": 1}}).json()["id"]
+
+    http.post("/v1/responses", json={"model": MODEL, "input": MESSAGE["content"], "conversation": conversation})
+
+    spent = http.get(f"/v1/conversations/{conversation}").json()["budget"]["spent_dollars"]
+    paid = (200 * 3 + 1_500 * 0.3 + 200 * 3.75 + 100 * 6 + 10 * 15) / 1e6
+    assert spent == pytest.approx((2_000 * 3 + 10 * 15) / 1e6 if hidden else paid, abs=2e-5)

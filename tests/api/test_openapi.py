@@ -53,6 +53,8 @@ def operations(described: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, 
 def references(node: Any) -> Iterator[str]:
     if isinstance(node, dict):
         yield from (value for key, value in node.items() if key == "$ref")
+        if "propertyName" in node:  # a discriminator
+            yield from node.get("mapping", {}).values()
         for value in node.values():
             yield from references(value)
     elif isinstance(node, list):

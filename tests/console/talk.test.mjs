@@ -72,6 +72,13 @@ for (const { size, viewport, scheme } of LOOKS) {
     const settings = JSON.parse(await json.inputValue());
     assert.equal(settings.name, "Formed");
     assert.deepEqual(settings.toolgroups, [{ name: "builtin::rag", args: { vector_db_ids: ["none"] } }]);
+    await page.getByLabel("Ask before calls of builtin::rag").check();
+    await page.getByLabel("Arguments of builtin::rag").fill("");
+    assert.deepEqual(JSON.parse(await json.inputValue()).toolgroups, [
+      { name: "builtin::rag", require_approval: "always" },
+    ]);
+    await page.getByLabel("Ask before calls of builtin::rag").uncheck();
+    assert.deepEqual(JSON.parse(await json.inputValue()).toolgroups, ["builtin::rag"]);
     await json.fill(
       JSON.stringify({
         ...settings,
@@ -114,6 +121,34 @@ for (const { size, viewport, scheme } of LOOKS) {
     await page.getByRole("group", { name: "Arguments" }).getByText("a fox").waitFor();
     await page.getByRole("group", { name: "Result" }).waitFor();
     await check(page, problems, `session-${size}`);
+    await end();
+  });
+
+  test(`calls that wait for approval are approved or denied beside those of the client, ${size}`, async () => {
+    const toolgroups = [{ name: "builtin::photogen", require_approval: "always" }];
+    const path = await createSession({ toolgroups, client_tools: [ASK] });
+    const { page, problems, close: end } = await open({ viewport, scheme, path });
+    const form = page.getByRole("form", { name: "What the run waits for" });
+    const fox = 'call: photogen {"query": "a fox"}';
+    await send(page, `${fox}\n${fox}\ncall: ask {"question": "Why?"}`);
+    await form.getByText("3 calls are waiting for you").waitFor();
+    await form.getByRole("button", { name: "Send and continue" }).click();
+    assert.equal(await form.locator(".field-error").count(), 3);
+    await form.getByLabel("Approve", { exact: true }).first().check();
+    await form.getByLabel("Deny", { exact: true }).last().check();
+    await form.getByLabel("Result of ask").fill("Because.");
+    await check(page, problems, `approvals-${size}`);
+    await form.getByRole("button", { name: "Send and continue" }).click();
+    await answersOf(page).last().getByText("tokens").waitFor();
+    await waitForCount(answersOf(page).last().locator("img"), 1);
+    await page.getByText("did not approve").first().waitFor();
+
+    await send(page, fox);
+    await form.getByText("One call is waiting for you").waitFor();
+    await page.reload();
+    await form.getByLabel("Deny", { exact: true }).check();
+    await form.getByRole("button", { name: "Send the decision" }).click();
+    await answersOf(page).last().getByText("did not approve").first().waitFor();
     await end();
   });
 

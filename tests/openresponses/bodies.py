@@ -37,6 +37,8 @@ def check_item(item: Json) -> None:
 def check_output(output: list[Json], tools: list[Json]) -> None:
     """Check that the output has only items of the model and of these tools, which the request named."""
     hosted = {name for tool in tools for name in HOSTED_ITEMS.get(tool["type"], ())}
+    if any(tool.get("require_approval") == "always" for tool in tools):
+        hosted.add("mcp_approval_request")
     for item in output:
         check_item(item)
         expected = item["type"] in MADE_BY_MODELS or item["type"] in hosted

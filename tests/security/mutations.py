@@ -428,7 +428,9 @@ MUTATIONS = [
     Mutation(
         "budgets are reserved before a model is called",
         f"{CORE}/models/metered.py",
-        "self.reservation = await spending.admit_call(self.tokens_in + longest, price.cost_of(self.reserved), least)",
+        "self.reservation = await spending.admit_call(\n"
+        "            self.tokens_in + longest, price.cost_of(self.reserved), least, self.tokens_in + 1\n"
+        "        )",
         "return",
         "tests/services/turns/test_turn_budgets.py -k before_the_model_call",
     ),

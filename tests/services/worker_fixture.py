@@ -172,6 +172,7 @@ class WorkerFixture:
         knowledge: KnowledgeSearch | None = None,
         history: int = 4_000_000,
         key_layout: KeyLayout = "spread",
+        prices: str = "",
     ) -> None:
         self.cloud, self.tenant, self.queue, self.fake_mcp, self.lease = (
             cloud,
@@ -185,7 +186,11 @@ class WorkerFixture:
         make_knowledge = not_composed if knowledge is None else lambda: knowledge
         self.links = LinkCache()
         settings = Settings(
-            lease_seconds=lease, default_model="scripted/demo", scripted_models=True, history_bytes=history
+            lease_seconds=lease,
+            default_model="scripted/demo",
+            scripted_models=True,
+            history_bytes=history,
+            prices=prices,
         )
         router = Router(
             {"test": lambda: model, "scripted": lambda: Scripted(0)}, "test/m", with_cache_keys=self.with_cache_keys

@@ -169,9 +169,9 @@ async def test_an_end_user_keeps_a_session_of_either_layout(
     await fixture.turn()
     owner = hash_user("ann")
 
-    assert await other.store.session_leases.claim(*other.ids, owner) == owner
+    assert (await other.store.session_leases.claim(*other.ids, owner)).owner == owner
 
-    assert await fixture.store.session_leases.claim(*fixture.ids, "") == owner
+    assert (await fixture.store.session_leases.claim(*fixture.ids, "")).owner == owner
 
 
 class DeletedBetween(Rule):
@@ -246,7 +246,7 @@ async def test_a_new_session_is_used_before_its_first_lease(cloud: Cloud, tenant
     fixture = await SessionFixture.create(cloud.store, tenant)
     store, owner = cloud.other_process(layout), hash_user("ann")
 
-    assert await store.session_leases.claim(*fixture.ids, owner) == owner
+    assert (await store.session_leases.claim(*fixture.ids, owner)).owner == owner
     assert not await store.run_signals.cancel_turn(tenant, TurnRef(fixture.agent_id, fixture.session_id, new_id()))
 
 

@@ -34,15 +34,17 @@ export function startTurn(
   );
 }
 
+export type TurnAnswers = Pick<Body<"post", `${typeof TURN}/{turn_id}/resume`>, "tool_responses" | "approvals">;
+
 /** Answer the calls that a turn waits for, and yield the payloads of the events after them. */
 export function resumeTurn(
   at: TurnPlace,
   turnId: string,
-  results: Body<"post", `${typeof TURN}/{turn_id}/resume`>["tool_responses"],
+  answers: TurnAnswers,
   options: FollowOptions = {},
 ): AsyncGenerator<TurnPayload> {
   const request = withSignal({ params: { ...at, turn_id: turnId } }, options);
-  const body = { tool_responses: results, stream: true };
+  const body = { ...answers, stream: true };
   return payloads(at, turnId, () => send("POST", `${TURN}/{turn_id}/resume`, body, request), options);
 }
 

@@ -42,12 +42,17 @@ class Reservation(Protocol):
         """Return the money that was left for the call when it began, with what is reserved for it."""
         ...
 
+    @property
+    def most_tokens(self) -> float:
+        """Return the tokens that were left for the call when it began; inf if they end no answer."""
+        ...
+
     async def top_up(self, dollars: float) -> float:
         """Reserve more money, and return how much: less if less is left, 0 if nothing is."""
         ...
 
-    async def settle(self, tokens: int, dollars: float) -> None:
-        """Replace the reservation by what the call has spent."""
+    async def settle(self, tokens: int, dollars: float, shown_dollars: float, /) -> None:
+        """Replace the reservation by what the call has spent. `shown_dollars` are those that its caller may know."""
         ...
 
 
@@ -66,8 +71,8 @@ class Spending(Protocol):
         """
         ...
 
-    async def admit_call(self, tokens: int, dollars: float, least_dollars: float) -> Reservation:
-        """Reserve what a model call may spend. If less money is left, that is reserved, but not less than the least."""
+    async def admit_call(self, tokens: int, dollars: float, least_dollars: float, least_tokens: int, /) -> Reservation:
+        """Reserve what a model call may spend. If less is left, that is reserved, but not less than the least."""
         ...
 
     async def close(self, dollars: float, *, started: bool) -> None:

@@ -10,7 +10,7 @@ from stint.documents.document_reader import DocumentReader
 from stint.documents.served import InlineDocument
 from stint.domain.errors import Conflict, InvalidRequest, NotFound
 from stint.domain.openai.conversations import Conversation, CreateConversation, CreateItems, UpdateConversation
-from stint.domain.openai.items import FunctionCallOutput, Item, Message
+from stint.domain.openai.items import FunctionCallOutput, Item, Message, WebSearchCall
 from stint.domain.openai.mcp_items import McpApprovalRequest, McpApprovalResponse, McpCall
 from stint.domain.openai.parts import InputText
 from stint.domain.tasks import DeletionTask, SentTask
@@ -204,15 +204,17 @@ async def test_consents_and_calls_follow_the_new_id_of_what_asked_for_them(conve
         {"type": "mcp_approval_response", "approval_request_id": "mcpr_1", "approve": True},
         {"type": "mcp_call", "approval_request_id": "mcpr_1"} | call,
         {"type": "mcp_approval_response", "approval_request_id": "mcpr_2", "approve": False},
+        {"type": "web_search_call", "approval_request_id": "mcpr_1"},
     )
 
-    [asked, consent, made, other] = added
+    [asked, consent, made, other, searched] = added
     assert isinstance(asked, McpApprovalRequest)
     assert isinstance(consent, McpApprovalResponse)
     assert isinstance(made, McpCall)
     assert isinstance(other, McpApprovalResponse)
     assert asked.id != "mcpr_1"
-    assert consent.approval_request_id == made.approval_request_id == asked.id
+    assert isinstance(searched, WebSearchCall)
+    assert consent.approval_request_id == made.approval_request_id == searched.approval_request_id == asked.id
     assert other.approval_request_id == "mcpr_2"
 
 

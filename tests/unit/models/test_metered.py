@@ -64,6 +64,7 @@ class Recorded:
     refuses: bool = False
     limits_money: bool = True
     dollars: float = 0.0
+    most_tokens: float = inf
     least: list[float] = field(default_factory=list)
     written: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -77,7 +78,7 @@ class Recorded:
     async def admit(self, requests: int = 1, dollars: float = 0.0) -> None:
         pass
 
-    async def admit_call(self, tokens: int, dollars: float, least_dollars: float) -> "Recorded":
+    async def admit_call(self, tokens: int, dollars: float, least_dollars: float, _: int) -> "Recorded":
         if self.refuses:
             raise StintError("The budget is spent.")
         self.calls.append(("admit", tokens, dollars))
@@ -93,7 +94,7 @@ class Recorded:
         self.money -= found
         return found
 
-    async def settle(self, tokens: int, dollars: float) -> None:
+    async def settle(self, tokens: int, dollars: float, _: float) -> None:
         self.calls.append(("settle", tokens, dollars))
 
     async def close(self, dollars: float, *, started: bool) -> None:

@@ -110,6 +110,46 @@ def test_an_agent_shows_what_was_sent() -> None:
     assert {name: shown[name] for name in sent} == sent
 
 
+@pytest.mark.parametrize(
+    "tool",
+    [
+        {"type": "web_search"},
+        {"type": "file_search", "vector_store_ids": ["vs_1"]},
+        {"type": "code_interpreter"},
+        {"type": "image_generation"},
+        {"type": "toolgroup", "name": "weather"},
+    ],
+)
+@pytest.mark.parametrize("approval", ["always", "never", {"always": {"tool_names": ["a"]}}])
+def test_each_tool_of_the_server_may_wait_for_approval(tool: dict[str, Any], approval: Any) -> None:
+    config = create(tools=[tool | {"require_approval": approval}])
+
+    [shown] = show(config)["tools"]
+
+    assert shown["type"] == tool["type"]
+    assert shown["require_approval"] == approval
+    [group] = config.toolgroups
+    assert isinstance(group, AgentToolGroupWithArgs)
+    assert group.require_approval is not None
+
+
+@pytest.mark.parametrize(
+    ("beside", "expected"),
+    [("always", "always"), ("never", {"never": {"tool_names": ["a"]}}), ({"never": {}}, "always")],
+)
+def test_an_mcp_server_shows_the_approval_beside_its_args(beside: Any, expected: Any) -> None:
+    args = {
+        "server_label": "s",
+        "server_url": "https://s.example",
+        "require_approval": {"never": {"tool_names": ["a"]}},
+    }
+    group = AgentToolGroupWithArgs.model_validate({"name": "builtin::mcp", "args": args, "require_approval": beside})
+
+    [shown] = show(AgentConfig(model="m", instructions="", toolgroups=[group]))["tools"]
+
+    assert shown["require_approval"] == expected
+
+
 def test_a_session_is_stored_steered_and_compacted() -> None:
     config = create()
 

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence
+from math import inf
 from typing import Literal
 
 import pytest
@@ -29,6 +30,7 @@ class Reserved:
 
     dollars = DOLLARS
     most_dollars = 100.0
+    most_tokens = inf
 
     def __init__(self) -> None:
         self.settled: list[tuple[int, float]] = []
@@ -36,7 +38,7 @@ class Reserved:
     async def top_up(self, dollars: float) -> float:
         return dollars
 
-    async def settle(self, tokens: int, dollars: float) -> None:
+    async def settle(self, tokens: int, dollars: float, _: float) -> None:
         self.settled.append((tokens, dollars))
 
 
@@ -50,7 +52,7 @@ class OneReservation:
 
     async def admit(self, requests: int = 1, dollars: float = 0.0) -> None: ...
 
-    async def admit_call(self, tokens: int, dollars: float, least_dollars: float) -> Reserved:
+    async def admit_call(self, tokens: int, dollars: float, least_dollars: float, _: int) -> Reserved:
         return self.reserved
 
     async def close(self, dollars: float, *, started: bool) -> None: ...

@@ -4,6 +4,7 @@ import asyncio
 import base64
 from collections.abc import Iterator
 from contextlib import suppress
+from math import inf
 from typing import Any
 
 import pytest
@@ -45,6 +46,7 @@ class Budget:
 
     limits_money = True
     most_dollars = 0.0
+    most_tokens = inf
 
     def __init__(self, dollars: float) -> None:
         self.dollars = dollars
@@ -55,13 +57,13 @@ class Budget:
     async def top_up(self, dollars: float) -> float:
         return dollars
 
-    async def admit_call(self, tokens: int, dollars: float, least_dollars: float) -> "Budget":
+    async def admit_call(self, tokens: int, dollars: float, least_dollars: float, _: int) -> "Budget":
         assert tokens > 5_000
         if dollars > self.dollars:
             raise QuotaExceeded("The budget is spent.")
         return self
 
-    async def settle(self, tokens: int, dollars: float) -> None:
+    async def settle(self, tokens: int, dollars: float, _: float) -> None:
         self.settled.append((tokens, dollars))
 
     async def close(self, dollars: float, *, started: bool) -> None: ...

@@ -90,8 +90,8 @@ function TurnReport({ at, live, clientTools, model }: ReportProps): JSX.Element 
       {turn.status === "awaiting_input" && (
         <Notice title="The turn waits for its client">
           <p class="state-text">
-            It goes on when the results of these calls arrive: {cut(steps.at(-1)?.name.replace(/^for /, "") ?? "", 300)}
-            . <Link to={sessionPath(at.agent_id, at.session_id)}>Answer them in the session</Link>
+            It goes on when these calls are answered: {cut(steps.at(-1)?.name.replace(/^for /, "") ?? "", 300)}.{" "}
+            <Link to={sessionPath(at.agent_id, at.session_id)}>Answer them in the session</Link>
           </p>
         </Notice>
       )}

@@ -46,7 +46,7 @@ function Unfinished({ step, at }: { step: TimedStep; at: TurnPlace }): JSX.Eleme
   if (step.kind === "wait") {
     return (
       <p>
-        The turn goes on when the results of these calls arrive.{" "}
+        The turn goes on when these calls are answered.{" "}
         <Link to={sessionPath(at.agent_id, at.session_id)}>Answer them in the session</Link>
       </p>
     );

@@ -91,7 +91,7 @@ export function AgentFields({ settings, problems, offered }: AgentFieldsProps): 
 
 type PartProps = Omit<AgentFieldsProps, "offered">;
 
-/** A toolgroup is its name, or an object with its name and arguments. */
+/** A toolgroup is its name, or an object with its name, its arguments, and the calls that wait for approval. */
 function Toolgroups({ settings, problems, names }: PartProps & { names: readonly string[] }): JSX.Element {
   const chosen = listAt(settings.values, "toolgroups");
   const nameOf = (each: unknown) => String(isRecord(each) ? each["name"] : each);
@@ -107,9 +107,20 @@ function Toolgroups({ settings, problems, names }: PartProps & { names: readonly
       {all.slice(0, 200).map((name) => {
         const own = chosen.find((each) => nameOf(each) === name);
         const args = isRecord(own) ? own["args"] : undefined;
+        const approval = isRecord(own) ? (own["require_approval"] ?? undefined) : undefined;
+        // What the form does not show of a toolgroup stays as it is.
+        const change = (changes: Record<string, unknown>) =>
+          replace(name, simplify({ ...toObject(own, name), ...changes }));
         return (
           <div key={name}>
             <Check label={name} isOn={own !== undefined} onChange={(isOn) => replace(name, isOn ? name : undefined)} />
+            {own !== undefined && (
+              <Check
+                label={`Ask before calls of ${name}`}
+                isOn={approval !== undefined && approval !== "never"}
+                onChange={(isOn) => change({ require_approval: isOn ? "always" : undefined })}
+              />
+            )}
             {own !== undefined && (
               <JsonField
                 label={`Arguments of ${name}`}
@@ -117,7 +128,7 @@ function Toolgroups({ settings, problems, names }: PartProps & { names: readonly
                 rows={4}
                 placeholder={name === "builtin::rag" ? '{"vector_db_ids": ["…"]}' : "{}"}
                 value={args}
-                onChange={(next) => replace(name, next === undefined ? name : { name, args: next })}
+                onChange={(next) => change({ args: next })}
               />
             )}
           </div>
@@ -125,6 +136,16 @@ function Toolgroups({ settings, problems, names }: PartProps & { names: readonly
       })}
     </Group>
   );
+}
+
+function toObject(toolgroup: unknown, name: string): Record<string, unknown> {
+  return isRecord(toolgroup) ? toolgroup : { name };
+}
+
+/** Return a toolgroup as its name if that says all. */
+function simplify(toolgroup: Record<string, unknown>): unknown {
+  const given = Object.entries(toolgroup).filter(([, value]) => value !== undefined);
+  return given.length === 1 ? toolgroup["name"] : Object.fromEntries(given);
 }
 
 function ResponseFormat({ settings, problems }: PartProps): JSX.Element {

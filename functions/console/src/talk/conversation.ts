@@ -1,9 +1,17 @@
 /** The turns of a session, those that run here included. */
 import { signal, type Signal } from "@preact/signals";
-import { get, post, type Schemas } from "../api";
+import { get, post } from "../api";
 import { type ApiError, toApiError } from "../errors";
 import { wait } from "../stream";
-import { followTurn, resumeTurn, startTurn, type Turn, type TurnPayload, type TurnPlace } from "../turns";
+import {
+  followTurn,
+  resumeTurn,
+  startTurn,
+  type Turn,
+  type TurnAnswers,
+  type TurnPayload,
+  type TurnPlace,
+} from "../turns";
 import type { Message } from "./composer";
 import { newId, Run } from "./run";
 import { runOfTurn, sentFrom, type TurnBody, type TurnRun, turnReader } from "./turn-run";
@@ -96,10 +104,10 @@ export class Conversation {
     return true;
   }
 
-  async resume(run: TurnRun, results: Schemas["ToolResponse"][]): Promise<void> {
+  async resume(run: TurnRun, answers: TurnAnswers): Promise<void> {
     const id = run.latest.id!;
     const options = { headers: { "idempotency-key": newId() } };
-    await run.follow((own) => resumeTurn(this.at, id, results, { ...own, ...options }));
+    await run.follow((own) => resumeTurn(this.at, id, answers, { ...own, ...options }));
   }
 
   /** Follow a turn again whose stream was lost. */

@@ -214,7 +214,7 @@ function Approval({ data }: { data: Extract<PartData, { kind: "approval" }> }): 
     <Details
       summary={
         <>
-          <span class="part-label">MCP server {cut(data.server, 60)} asks</span>
+          <span class="part-label">{cut(data.server, 60)} asks for approval</span>
           <code>{cut(data.name, 100)}</code>
           <span class="part-line mono">{cut(data.input, PREVIEW)}</span>
         </>

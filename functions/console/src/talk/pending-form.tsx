@@ -1,4 +1,4 @@
-/** What a run waits for: results of the client's calls, and approvals of calls of MCP servers. */
+/** What a run waits for: results of the client's calls, and approvals of calls that the server runs. */
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { Button } from "../components/button";
@@ -26,6 +26,7 @@ export interface PendingCall {
 
 export interface PendingApproval {
   requestId: string;
+  /** The label of the MCP server; empty if it is not known. */
   server: string;
   name: string;
   input: string;
@@ -174,9 +175,10 @@ function ApprovalForm({
   return (
     <fieldset class="pending-call">
       <legend>
-        {cut(server, 60)} · <code>{cut(name, 100)}</code>
+        {server && server !== name && `${cut(server, 60)} · `}
+        <code>{cut(name, 100)}</code>
       </legend>
-      <p>This call of an MCP server runs only if you approve it.</p>
+      <p>The server runs this call only if you approve it.</p>
       <LongText text={prettyJson(input)} label="Arguments" />
       <div class="actions" role="radiogroup" aria-label={`Decision on ${cut(name, 60)}`}>
         {(["approve", "deny"] as const).map((choice) => (

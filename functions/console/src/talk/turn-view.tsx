@@ -10,7 +10,7 @@ import { turnPath } from "../read/paths";
 import { type JsonSchema, schemaOfParameters } from "../schema";
 import type { Turn } from "../turns";
 import type { Conversation } from "./conversation";
-import { type Answers, type PendingCall, PendingForm } from "./pending-form";
+import { type Answers, type PendingApproval, type PendingCall, PendingForm } from "./pending-form";
 import { RunView } from "./run-view";
 import { waitingCalls } from "./turn-parts";
 import { failureOfTurn, type TurnBody, type TurnRun } from "./turn-run";
@@ -26,18 +26,26 @@ interface TurnViewProps {
 export function TurnView({ talk, run, tools, onSendAgain }: TurnViewProps): JSX.Element {
   const { phase, error } = run.state.value;
   const body = talk.requestOf(run);
-  const calls = waitingOf(run, tools);
+  const waiting = waitingOf(run, tools);
+  const asked = new Set(run.state.value.document?.pending_approvals ?? []);
+  const calls = waiting.filter(({ callId }) => !asked.has(callId));
+  const fixed = run.state.value.document?.pending_arguments ?? {};
+  const approvals = waiting
+    .filter(({ callId }) => asked.has(callId))
+    .map((call) => toApproval(call, fixed[call.callId]));
   const url = addressOf("/v1/agents/{agent_id}/session/{session_id}/turn", { ...talk.at }).href;
-  const send = ({ results }: Answers) =>
-    void talk.resume(
-      run,
-      calls.map(({ callId, name }) => ({
+  const send = ({ results, approvals: decisions }: Answers) =>
+    void talk.resume(run, {
+      tool_responses: calls.map(({ callId, name }) => ({
         call_id: callId,
         tool_name: name,
         content: results[callId]!,
         metadata: null,
       })),
-    );
+      ...(approvals.length > 0 && {
+        approvals: approvals.map(({ requestId }) => ({ call_id: requestId, approve: decisions[requestId]! })),
+      }),
+    });
   const sendAgain = () => {
     if (!talk.isKnown(run)) toast("The messages are sent again. Add the documents, if there were some.");
     onSendAgain(run, body!);
@@ -57,12 +65,12 @@ export function TurnView({ talk, run, tools, onSendAgain }: TurnViewProps): JSX.
         </>
       )}
     >
-      {calls.length > 0 && (
+      {waiting.length > 0 && (
         <PendingForm
-          key={calls[0]!.callId}
-          id={`${run.latest.id ?? ""}.${calls[0]!.callId}`}
+          key={waiting[0]!.callId}
+          id={`${run.latest.id ?? ""}.${waiting[0]!.callId}`}
           calls={calls}
-          approvals={[]}
+          approvals={approvals}
           isBusy={phase === "running"}
           error={phase === "ended" ? error : null}
           onSend={send}
@@ -70,6 +78,21 @@ export function TurnView({ talk, run, tools, onSendAgain }: TurnViewProps): JSX.
       )}
     </RunView>
   );
+}
+
+/** Return a call for approval with the arguments with which it runs: args of the agent replace those of the model. */
+function toApproval({ callId, name, input }: PendingCall, fixed?: Readonly<Record<string, unknown>>): PendingApproval {
+  const shown = fixed ? JSON.stringify({ ...parseObject(input), ...fixed }) : input;
+  return { requestId: callId, server: "", name, input: shown };
+}
+
+function parseObject(text: string): Record<string, unknown> {
+  try {
+    const value: unknown = JSON.parse(text);
+    return isRecord(value) ? value : {};
+  } catch {
+    return {};
+  }
 }
 
 /** Return the calls that wait, with the schemas of their tools. */

@@ -4,34 +4,15 @@ The forms are those of OpenAI's Responses API. The types of both APIs have these
 """
 
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import ConfigDict, Discriminator, StrictBool, Tag, field_validator
 
-from stint.domain.fields import MaxEntries, Nothing, Omitted, UnsupportedField, invalid
+from stint.domain.approvals import Approval, McpToolFilter, needs_approval
+from stint.domain.fields import MaxEntries, Omitted, invalid
 from stint.domain.limits import MAX_HEADERS, ServerToolNames, too_long
 from stint.domain.schema import Request
 from stint.domain.tools import ToolName
-
-
-class McpToolFilter(Request):
-    """A filter of a server's tools by their names."""
-
-    tool_names: Omitted[ServerToolNames] = None
-    read_only: Annotated[
-        Nothing, UnsupportedField("Servers' hints about their tools are not trusted. List the tool_names")
-    ] = None
-
-    def matches(self, name: str) -> bool:
-        """Return whether a tool matches. An empty filter matches every tool."""
-        return self.tool_names is None or name in self.tool_names
-
-
-class McpApprovalFilter(Request):
-    """The calls that wait for approval. A tool in neither list does, unless only `always` is set."""
-
-    always: Omitted[McpToolFilter] = None
-    never: Omitted[McpToolFilter] = None
 
 
 def form_of_filter(value: Any) -> str:
@@ -43,14 +24,6 @@ AllowedNames = Annotated[
 ]
 
 
-def form_of_approval(value: Any) -> str:
-    return "mode" if isinstance(value, str) else "filter"
-
-
-Approval = Annotated[
-    Annotated[Literal["always", "never"], Tag("mode")] | Annotated[McpApprovalFilter, Tag("filter")],
-    Discriminator(form_of_approval),
-]
 McpHeaders = Annotated[dict[str, str], MaxEntries(100)]
 
 
@@ -66,18 +39,6 @@ def is_allowed(allowed: Sequence[str] | McpToolFilter | None, name: str) -> bool
     if allowed is None:
         return True
     return allowed.matches(name) if isinstance(allowed, McpToolFilter) else name in allowed
-
-
-def needs_approval(approval: Literal["always", "never"] | McpApprovalFilter, name: str) -> bool:
-    """Return whether a call of a tool waits for the client's approval."""
-    if not isinstance(approval, McpApprovalFilter):
-        return approval == "always"
-    always, never = approval.always, approval.never
-    if always is not None and always.matches(name):
-        return True
-    if never is not None:
-        return not never.matches(name)
-    return always is None
 
 
 def size_of_credentials(headers: dict[str, str] | None, authorization: str | None) -> int:

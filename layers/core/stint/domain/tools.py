@@ -16,6 +16,7 @@ from pydantic import AfterValidator, Discriminator, Field, Tag, field_serializer
 from pydantic.json_schema import SkipJsonSchema
 from pydantic_core import PydanticCustomError
 
+from stint.domain.approvals import Approval
 from stint.domain.content import Content, ImageContentItem, items_of, text_of
 from stint.domain.fields import Omitted, invalid
 from stint.domain.json_text import children_of, parse_json
@@ -63,8 +64,14 @@ class ToolDef(Request):
 
 
 class AgentToolGroupWithArgs(Request):
+    """A toolgroup, or one of its tools. The `args` override the model's arguments.
+
+    `require_approval` says which of its calls wait for the client's approval, besides those that wait anyway.
+    """
+
     name: str
     args: dict[str, Any] = Field(default_factory=dict)
+    require_approval: Omitted[Approval] = None
     sealed: SkipJsonSchema[Omitted[str]] = None
     """The encrypted credentials of a stored agent's args, which no request and no answer has."""
 
@@ -103,8 +110,15 @@ def limit_metadata(tool: ToolDef) -> ToolDef:
 
 
 def limit_all_args(groups: list[str | AgentToolGroupWithArgs]) -> list[str | AgentToolGroupWithArgs]:
-    limit_together("args", [group.args for group in groups if isinstance(group, AgentToolGroupWithArgs)])
+    with_args = [group for group in groups if isinstance(group, AgentToolGroupWithArgs)]
+    approvals = [named_in(group.require_approval) for group in with_args if group.require_approval is not None]
+    limit_together("args", [*(group.args for group in with_args), *approvals])
     return groups
+
+
+def named_in(approval: Approval) -> dict[str, Any]:
+    """Return what counts as args of an approval: the names of tools, which may be many."""
+    return {} if isinstance(approval, str) else {"tool_names": approval.named}
 
 
 def limit_all_metadata(tools: list[ToolDef]) -> list[ToolDef]:

@@ -47,8 +47,7 @@ class AnswerMoney:
 
     def lower_limit(self, asked: int | None) -> int | None:
         """Return the tokens that are left for the answer, at least `LEAST_LIMIT`, unless it will have less anyway."""
-        left, longest = self.most_tokens, min(asked or inf, MOST_LIMIT)
-        return int(min(max(left, LEAST_LIMIT), longest)) if left < longest else None
+        return lower_limit(self.most_tokens, asked)
 
     @property
     def streamed(self) -> int:
@@ -83,6 +82,12 @@ class AnswerMoney:
         if self.topping is not None:
             with suppress(StintError):
                 await asyncio.shield(self.topping)
+
+
+def lower_limit(left: float, asked: int | None) -> int | None:
+    """Return the tokens that are left for an answer, at least `LEAST_LIMIT`, unless it will have less anyway."""
+    longest = min(asked or inf, MOST_LIMIT)
+    return int(min(max(left, LEAST_LIMIT), longest)) if left < longest else None
 
 
 def bytes_of(text: str) -> int:

@@ -10,6 +10,7 @@ import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing
 from functools import cached_property
+from math import inf
 from typing import TYPE_CHECKING
 
 from stint.dataclasses import replace
@@ -85,7 +86,7 @@ class MeteredModel:
     async def stream(self, request: InferenceRequest) -> AsyncGenerator[ModelChunk, None]:
         """Start a model call once the budgets of the run admit it; see the port.
 
-        The answer ends with the reason `budget` when the caller's money does.
+        The answer ends with the reason `budget` when the money of the caller or the budget of the session does.
         """
         meter, request = find_meter(), replace(request, labels=find_labels())
         call = MeteredCall(meter, f"{self._provider}/{request.model}", request) if meter else None
@@ -143,8 +144,8 @@ class MeteredCall:
     """A model call of a run.
 
     `ended` is set once its money does not suffice for more of the answer. `limit` is the longest answer, in tokens,
-    that the caller's money pays for; None if the request has a lower one, or if that is much. `refused`: the provider
-    charges nothing. `dollars` are the call's price once it is settled, None if it is not known.
+    that the budgets allow; None if the request has a lower one, or if that is much. `refused`: the provider charges
+    nothing. `dollars` are the call's price once it is settled, None if it is not known.
     """
 
     def __init__(self, meter: Meter, model_id: str, request: InferenceRequest) -> None:
@@ -184,12 +185,19 @@ class MeteredCall:
         longest = self.request.decoding.max_tokens or ANSWER_TOKENS
         self.reserved = self.as_kept(usage_of(self.tokens_in, min(longest, FIRST_TOKENS)))
         least = price.cost_of(usage_of(self.tokens_in, 1))
-        self.reservation = await spending.admit_call(self.tokens_in + longest, price.cost_of(self.reserved), least)
+        self.reservation = await spending.admit_call(
+            self.tokens_in + longest, price.cost_of(self.reserved), least, self.tokens_in + 1
+        )
         if spending.limits_money and price.output > 0:
             from stint.models.answer_money import AnswerMoney  # noqa: PLC0415 - few callers have a limit of money
 
             self.money = AnswerMoney(self.reservation, price, price.cost_of(self.as_kept(usage_of(self.tokens_in, 0))))
             self.limit = self.money.lower_limit(self.request.decoding.max_tokens)
+        if (left := self.reservation.most_tokens - self.tokens_in) < inf:
+            from stint.models.answer_money import lower_limit  # noqa: PLC0415 - few sessions have a limit of tokens
+
+            lower = lower_limit(left, self.limit or self.request.decoding.max_tokens)
+            self.limit = self.limit if lower is None else lower
 
     @cached_property
     def tokens_in(self) -> int:
@@ -198,7 +206,7 @@ class MeteredCall:
 
     @property
     def limited_request(self) -> InferenceRequest:
-        """Return the request with the longest answer that the caller's money pays for."""
+        """Return the request with the longest answer that the budgets allow."""
         if self.limit is None:
             return self.request
         return replace(self.request, decoding=replace(self.request.decoding, max_tokens=self.limit))
@@ -232,7 +240,7 @@ class MeteredCall:
             end.usage, self.tokens_in, self.streamed, limit, messages=self.request.messages
         )
         await self.settle(usage or self.most_probable(), usage)
-        # The caller's limit was higher than this one, so it is the money that has ended the answer.
+        # The caller's limit was higher than this one, so it is the budget that has ended the answer.
         cut = self.limit is not None and end.reason is FinishReason.length
         hides = self.meter.counted.hides_cache
         shown = usage.without_cache() if usage and hides else usage
@@ -281,8 +289,11 @@ class MeteredCall:
                 await self.money.close()
         finally:
             if self.reservation is not None and self.price is not None:
-                dollars = self.price.in_tier(self.tier).cost_of(spent)
-                await self.reservation.settle(spent.input_tokens + spent.output_tokens, dollars)
+                price, shown = self.price.in_tier(self.tier), spent
+                if self.meter.counted.hides_cache:
+                    shown = spent.without_cache()
+                tokens = spent.input_tokens + spent.output_tokens
+                await self.reservation.settle(tokens, price.cost_of(spent), price.cost_of(shown))
 
 
 def with_writes(usage: Usage, request: InferenceRequest, model_id: str, price: ModelPrice) -> Usage:

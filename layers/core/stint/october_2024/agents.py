@@ -36,7 +36,8 @@ from stint.october_2024.schemas.agents import (
     WolframAlphaToolDefinition,
 )
 from stint.services.registry.inline_toolgroups import define_toolgroup
-from stint.services.registry.tools import Tools, as_port
+from stint.services.registry.selections import as_port
+from stint.services.registry.tools import Tools
 from stint.tools.port import KNOWLEDGE_SEARCH, QUERY_GENERATOR, RAG, REMOTE_EXECUTION
 from stint.tools.secret_references import refuse_references
 

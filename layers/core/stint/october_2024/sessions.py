@@ -68,4 +68,5 @@ def from_session(session: Session, bank: VectorBank | None, tools: dict[str, str
         turns=from_turns(session.turns, tools),
         started_at=session.started_at,
         memory_bank=bank,
+        budget=session.budget,
     )

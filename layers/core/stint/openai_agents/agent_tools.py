@@ -11,9 +11,10 @@
 An agent has its client tools and its toolgroups in two lists, so objects show functions first, and no credentials.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
+from stint.domain.approvals import Approval
 from stint.domain.llama_stack.agents import AgentConfig
 from stint.domain.redaction import MASK
 from stint.domain.tools import AgentToolGroup, AgentToolGroupWithArgs, ToolDef
@@ -25,6 +26,7 @@ from stint.openai_agents.schemas.tools import (
     AgentToolObject,
     AgentWebSearchTool,
     AnyTool,
+    ApprovableTool,
     CodeToolObject,
     FileSearchToolObject,
     FunctionToolObject,
@@ -42,6 +44,7 @@ from stint.tools.credential_names import is_key, is_secret
 from stint.tools.masking import mask, mask_url
 from stint.tools.port import CODE_GROUP, IMAGE_GROUP, MCP_SERVER, RAG, WEB_SEARCH_GROUP
 
+NO_ARGS: Mapping[str, Any] = {}
 SEARCH_ARGS = {"allowed_domains", "search_context_size", "user_location", "mode"}
 
 
@@ -63,22 +66,26 @@ def to_toolgroup(tool: AnyTool) -> AgentToolGroup | None:
         case SavedMcpTool() | SessionMcpTool():
             return AgentToolGroupWithArgs(name=MCP_SERVER, args=mcp_args(tool))
         case AgentWebSearchTool():
-            return group_of(WEB_SEARCH_GROUP, search_args(tool))
+            return group_of(tool, WEB_SEARCH_GROUP, search_args(tool))
         case AgentFileSearchTool(vector_store_ids=stores, max_num_results=most):
             limit = {} if most is None else {"query_config": {"max_chunks": most}}
-            return group_of(RAG, {"vector_db_ids": stores, **limit})
+            return group_of(tool, RAG, {"vector_db_ids": stores, **limit})
         case AgentCodeTool():
-            return CODE_GROUP
+            return group_of(tool, CODE_GROUP)
         case AgentImageTool():
-            return IMAGE_GROUP
+            return group_of(tool, IMAGE_GROUP)
         case AgentFunctionTool():
             return None
         case _:
-            return group_of(tool.name, tool.args)
+            return group_of(tool, tool.name, tool.args)
 
 
-def group_of(name: str, args: dict[str, Any]) -> AgentToolGroup:
-    return AgentToolGroupWithArgs(name=name, args=args) if args else name
+def group_of(tool: ApprovableTool, name: str, args: Mapping[str, Any] = NO_ARGS) -> AgentToolGroup:
+    """Return the toolgroup of a tool: its name, if that says all."""
+    approval = tool.require_approval
+    if not args and approval is None:
+        return name
+    return AgentToolGroupWithArgs(name=name, args=dict(args), require_approval=approval)
 
 
 def mcp_args(tool: SavedMcpTool | SessionMcpTool) -> dict[str, Any]:
@@ -123,23 +130,27 @@ def from_client_tool(tool: ToolDef) -> FunctionToolObject:
 def from_toolgroup(group: AgentToolGroup, shows_headers: bool) -> AgentToolObject:
     """Convert a toolgroup. One that no tool of the API stands for is shown as it is."""
     name, args = (group, {}) if isinstance(group, str) else (group.name, group.args)
+    approval = None if isinstance(group, str) else group.require_approval
     if name == MCP_SERVER and isinstance(args.get("server_url"), str):
-        return from_mcp(args, shows_headers)
+        return from_mcp(args, shows_headers, approval)
     if name == WEB_SEARCH_GROUP and args.keys() <= SEARCH_ARGS:
         return WebSearchToolObject(
             mode=args.get("mode", "live"),
             context_size=args.get("search_context_size", "medium"),
             allowed_domains=args.get("allowed_domains"),
             location=SearchLocation(**args["user_location"]) if args.get("user_location") else None,
+            require_approval=approval,
         )
     if name == RAG and args.get("vector_db_ids") and is_plain_search(args):
         most = args.get("query_config", {}).get("max_chunks")
-        return FileSearchToolObject(vector_store_ids=args["vector_db_ids"], max_num_results=most)
+        return FileSearchToolObject(
+            vector_store_ids=args["vector_db_ids"], max_num_results=most, require_approval=approval
+        )
     if name == CODE_GROUP and not args:
-        return CodeToolObject()
+        return CodeToolObject(require_approval=approval)
     if name == IMAGE_GROUP and not args:
-        return ImageToolObject()
-    return ToolgroupToolObject(name=name, args=without_masked(mask(args)))
+        return ImageToolObject(require_approval=approval)
+    return ToolgroupToolObject(name=name, args=without_masked(mask(args)), require_approval=approval)
 
 
 def is_plain_search(args: dict[str, Any]) -> bool:
@@ -152,9 +163,11 @@ def is_plain_search(args: dict[str, Any]) -> bool:
     )
 
 
-def from_mcp(args: dict[str, Any], shows_headers: bool) -> McpToolObject:
-    """Convert the args of an MCP server, without its credentials."""
+def from_mcp(args: dict[str, Any], shows_headers: bool, added: Approval | None = None) -> McpToolObject:
+    """Convert the args of an MCP server, without its credentials. `added` is the approval beside them."""
     approval = args.get("require_approval", "never")
+    if added not in (None, "never"):
+        approval = added if approval == "never" else "always"  # no field can say both
     return McpToolObject(
         server_label=str(args.get("server_label", "")),
         transport=McpTransportObject(

@@ -23,6 +23,7 @@ from stint.domain.llama_stack.turns import TurnCreateRequest
 from stint.domain.messages import UserMessage
 from stint.domain.openai.automations import AutomationTarget, ExistingSessionTarget, NewSessionTarget
 from stint.domain.schema import Schema
+from stint.domain.session_budgets import SessionBudget
 from stint.openai_agents.agents import change, new_config, settings_of
 from stint.openai_agents.contents import from_content, to_messages
 from stint.openai_agents.schemas.automations import (
@@ -51,6 +52,7 @@ class SessionPlan(Schema):
     messages: list[UserMessage]
     metadata: dict[str, str] = Field(default_factory=dict)
     vault_ids: list[str] = Field(default_factory=list)
+    budget: Omitted[SessionBudget] = None
 
     @property
     def saved_id(self) -> str:
@@ -91,6 +93,7 @@ class SessionTargets:
             messages=to_messages(params.input),
             metadata=params.metadata,
             vault_ids=params.vault_ids,
+            budget=params.budget,
         )
         return NewSessionTarget(request=plan.model_dump(mode="json"))
 
@@ -124,9 +127,10 @@ class SessionTargets:
 
     async def create_planned(self, plan: SessionPlan, session_id: str) -> str:
         """Create a session without its message, and return its ids as `AgentSessions.create_session`."""
+        given, budget = (session_id, plan.metadata, plan.vault_ids), plan.budget
         if plan.agent is None:
-            return await self.sessions.create_of_agent(plan.saved_id, session_id, plan.metadata, plan.vault_ids)
-        return await self.sessions.create_with_agent(plan.agent, session_id, plan.metadata, plan.vault_ids)
+            return await self.sessions.create_of_agent(plan.saved_id, *given, budget=budget)
+        return await self.sessions.create_with_agent(plan.agent, *given, budget=budget)
 
     async def send(self, target: ExistingSessionTarget, context: RequestContext, is_own: IsOwn) -> None:
         """Store a message as the port says."""
@@ -157,4 +161,5 @@ def from_target(target: AutomationTarget) -> AutomationTargetObject:
         input=[AgentInputMessage(role="user", content=from_content(message.content)) for message in plan.messages],
         metadata=plan.metadata,
         vault_ids=plan.vault_ids,
+        budget=plan.budget,
     )

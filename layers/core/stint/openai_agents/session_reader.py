@@ -87,6 +87,7 @@ class SessionView:
             required_actions=actions or [],
             usage=from_usage(self.record.usage),
             vault_ids=[*self.vault_ids],
+            budget=self.record.budget,
         )
 
 

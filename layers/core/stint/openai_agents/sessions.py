@@ -22,6 +22,7 @@ from stint.domain.llama_stack.sessions import SessionSettings
 from stint.domain.llama_stack.turns import ToolApproval, TurnCreateRequest
 from stint.domain.messages import UserMessage
 from stint.domain.schema import now
+from stint.domain.session_budgets import SessionBudget
 from stint.domain.tools import AgentToolGroupWithArgs, ToolResponse
 from stint.log_keys import add_log_keys
 from stint.openai_agents.agents import to_session_config, update_session_config
@@ -95,7 +96,9 @@ class AgentSessions:
         if params.agent_id is None:
             config = to_session_config(None, params.agent)
             await self.check_servers(config)
-            return await self.create_with_agent(config, session_id, params.metadata, params.vault_ids)
+            return await self.create_with_agent(
+                config, session_id, params.metadata, params.vault_ids, budget=params.budget
+            )
         override: OverrideConfig | None = None
         if params.agent is not None and params.agent.model_fields_set:
             saved, _ = await self.agents.config_of_new_session(params.agent_id)
@@ -104,15 +107,28 @@ class AgentSessions:
             override = partial(replace_config, config=config)
         keeps_model = params.agent is None or params.agent.model is None
         return await self.create_of_agent(
-            params.agent_id, session_id, params.metadata, params.vault_ids, override=override, keeps_model=keeps_model
+            params.agent_id,
+            session_id,
+            params.metadata,
+            params.vault_ids,
+            budget=params.budget,
+            override=override,
+            keeps_model=keeps_model,
         )
 
     async def create_with_agent(
-        self, config: AgentConfig, session_id: str, metadata: Mapping[str, str], vault_ids: list[str]
+        self,
+        config: AgentConfig,
+        session_id: str,
+        metadata: Mapping[str, str],
+        vault_ids: list[str],
+        budget: SessionBudget | None = None,
     ) -> str:
         """Create a session with an agent of its own, and return the ids as `create_session`."""
         await self.check_vaults(vault_ids)
-        return f"{await self.sessions.create_with_agent(config, session_id, metadata, vault_ids)}:{session_id}"
+        create = self.sessions.create_with_agent
+        agent_id = await create(config, session_id, metadata, vault_ids=vault_ids, budget=budget)
+        return f"{agent_id}:{session_id}"
 
     async def create_of_agent(
         self,
@@ -121,6 +137,7 @@ class AgentSessions:
         metadata: Mapping[str, str],
         vault_ids: list[str],
         *,
+        budget: SessionBudget | None = None,
         override: OverrideConfig | None = None,
         keeps_model: bool = True,
     ) -> str:
@@ -129,7 +146,7 @@ class AgentSessions:
         if keeps_model and self.agents.registry.access.is_limited:
             await self.agents.require_model((await self.agents.config_of_new_session(agent_id))[0].model)
         create = partial(self.sessions.create, agent_id, "", session_id=session_id)
-        await create(metadata=metadata, override=override, vault_ids=vault_ids)
+        await create(metadata=metadata, override=override, vault_ids=vault_ids, budget=budget)
         return f"{agent_id}:{session_id}"
 
     async def check_vaults(self, vault_ids: list[str]) -> None:

@@ -10,10 +10,12 @@ Both APIs describe the same turn by other words. What has no equivalent is decid
 
 from collections.abc import Collection
 from datetime import datetime
+from typing import Any
 
 from stint.domain.inference import Usage
 from stint.domain.llama_stack.turns import Turn, TurnStatus
 from stint.domain.run_outcome import ErrorInfo
+from stint.domain.tools import ToolCall
 from stint.openai_agents.schemas.sessions import (
     ApprovalRequestDetails,
     RequiredAction,
@@ -113,6 +115,11 @@ def to_code(error: ErrorInfo) -> TurnErrorCode:
     return "invalid_request" if error.type == "invalid_request_error" else "server_error"
 
 
+def effective_arguments(call: ToolCall, fixed: dict[str, Any] | None) -> dict[str, Any] | str:
+    """Return the arguments with which a call runs: the model's, and in place of these the `fixed` ones."""
+    return {**call.arguments, **fixed} if fixed and isinstance(call.arguments, dict) else call.arguments
+
+
 def required_actions(turn: Turn, labels: ServerLabels, approvals: Collection[str] = ()) -> list[RequiredAction]:
     """Return what a turn waits for. `approvals` are the ids of the calls that wait for the client's approval.
 
@@ -127,7 +134,7 @@ def required_actions(turn: Turn, labels: ServerLabels, approvals: Collection[str
             request = ApprovalRequestDetails(
                 server_label=label,
                 name=call.tool_name,
-                arguments=call.arguments,
+                arguments=effective_arguments(call, (turn.pending_arguments or {}).get(call.call_id)),
                 message=f"The agent wants to call {call.tool_name} of {label}. Approve or deny it.",
             )
             found.append(RequiredApproval(request_id=call.call_id, turn_id=turn.turn_id, request=request))

@@ -140,7 +140,9 @@ class MeteredEmbedder:
         dollars, reservation = 0.0, None
         if meter.spending is not None:
             dollars = meter.require_price(full_id).cost_of(estimated)
-            reservation = await meter.spending.admit_call(estimated.total_tokens, dollars, dollars)
+            reservation = await meter.spending.admit_call(
+                estimated.total_tokens, dollars, dollars, estimated.total_tokens
+            )
         spent, cost = estimated, dollars
         try:
             found = await self.embedder.embed(model_id, texts, kind=kind, dimensions=dimensions)
@@ -158,7 +160,7 @@ class MeteredEmbedder:
             raise
         finally:
             if reservation:
-                await reservation.settle(spent.total_tokens, cost)
+                await reservation.settle(spent.total_tokens, cost, cost)
         return found
 
 

@@ -127,10 +127,13 @@ class RunBudgets:
         self.reserved[holder.name] -= wanted - found
         return Reserved([block], money.wanted - (wanted - found))
 
-    async def admit_call(self, tokens: int, dollars: float, least_dollars: float) -> "CallReservation":
+    async def admit_call(
+        self, tokens: int, dollars: float, least_dollars: float, _least_tokens: int = 0, /
+    ) -> "CallReservation":
         """Reserve what a model call may spend. If less money is left, that is reserved, but not less than the least.
 
-        Raises as `admit`.
+        The tokens of a minute need no least amount, because later minutes repay what is above their limit. Raises as
+        `admit`.
         """
         # With a larger estimate, one call could take the whole minute, and no other one would begin.
         capped = min([tokens, *(max(limit // CALLS_AT_ONCE, 1) for limit in self.limits_of(TOKENS))])
@@ -215,6 +218,8 @@ class CallReservation:
     microdollars: int
     """Microdollars that were reserved."""
     most_dollars: float
+    most_tokens: float = inf
+    """The tokens of a minute end no answer."""
 
     @property
     def dollars(self) -> float:
@@ -230,7 +235,7 @@ class CallReservation:
         self.microdollars += reserved.microdollars
         return reserved.microdollars / MICRO
 
-    async def settle(self, tokens: int, dollars: float) -> None:
+    async def settle(self, tokens: int, dollars: float, _shown_dollars: float = 0.0, /) -> None:
         """Replace the reservation by what the call has spent."""
         await self.budgets.settle_call(self, tokens, dollars)
 

@@ -33,6 +33,7 @@ from stint.store.owners import add_owners, remove_owners
 from stint.store.parallel import map_concurrently
 from stint.store.records import delete_partition, expiry, is_expired, is_live, mark_deleted, query_shards, read_marked
 from stint.store.response_leases import has_lapsed
+from stint.store.session_ledgers import budget_item, show_budget
 from stint.store.table import LARGE_PAGE, LIVE, Table, take
 
 Order = Literal["asc", "desc"]
@@ -102,11 +103,12 @@ class ConversationStore:
         )
         key, entry = keys.conversation(tenant, conversation.id), keys.conversation_entry(tenant, conversation.id)
         own = {"created_at": conversation.created_at, "metadata": _metadata(conversation.metadata)}
+        limits = budget_item(conversation.budget.limits if conversation.budget else None)
         await self._table.put_many(
             [
                 *await self.pack_items(tenant, conversation.id, first, conversation.expires_at),
                 entry._asdict() | end,
-                key._asdict() | own | owned | end,
+                key._asdict() | own | owned | end | limits,
             ]
         )
 
@@ -371,4 +373,5 @@ def _conversation(conversation_id: str, item: items.Item) -> Conversation:
         created_at=item["created_at"],
         metadata=json.loads(item["metadata"]),
         expires_at=item.get("expires_at"),
+        budget=show_budget(item),
     )

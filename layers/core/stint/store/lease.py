@@ -183,7 +183,7 @@ class Lease:
 
     `taken_over` is the holder that let its lease lapse before: it may still write until it reads its clock. `last` is
     the id of the lease that was released last, if its kind names it; empty if none was, or by an earlier version; None
-    if another one may have been held since.
+    if another one may have been held since. `noted` returns attributes that renewals and the release write, too.
     """
 
     kind: Leases
@@ -193,10 +193,11 @@ class Lease:
     item: Item
     taken_over: str | None = None
     last: str | None = None
+    noted: Callable[[], Item] = dict
 
     async def renew(self, seconds: float) -> Item:
         """Extend the lease, and return the record. Raises Interrupted as `update`."""
-        return await self.update(self.kind.span_of(seconds))
+        return await self.update(self.kind.span_of(seconds) | self.noted())
 
     async def update(self, assign: Item) -> Item:
         """Change attributes of the record, and return it. Raises Interrupted if the lease is lost."""
@@ -211,7 +212,7 @@ class Lease:
 
     async def release(self, assign: Item | None = None) -> None:
         """Release the lease and change other attributes; do nothing if the lease is lost."""
-        await self.kind.release(self.key, self.lease_id, assign)
+        await self.kind.release(self.key, self.lease_id, (assign or {}) | self.noted())
 
 
 NextAttempt = Callable[[Item | None], Awaitable[Attempt | Lease]]

@@ -27,14 +27,17 @@ states of a background response:
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from typing import NamedTuple
 
 from stint.dataclasses import dataclass
 from stint.domain.errors import Conflict, Interrupted, NotFound
+from stint.domain.session_budgets import SessionLedger
 from stint.store import keys
 from stint.store.failures import ConditionFailed
 from stint.store.items import Item
 from stint.store.lease import Attempt, Lease, Leases
 from stint.store.records import is_live
+from stint.store.session_ledgers import count_logged, find_ledger
 from stint.store.table import LIVE, NEW, Table
 
 MAX_ATTEMPTS = 3
@@ -236,11 +239,20 @@ class LapsedLease:
     """The end of the lease, in milliseconds since 1970."""
     expires_at: int | None
     """The end of the conversation, in seconds since 1970."""
+    item: Item
+    """The conversation's record."""
 
 
 def has_lapsed(record: Item) -> bool:
     """Return whether a conversation's record has a lapsed lease."""
     return "lock_holder" in record and int(record["lock_until"]) <= time.time() * 1000
+
+
+class OwnedConversation(NamedTuple):
+    """The hashes of a conversation's end users, and its budget; None if it is not limited."""
+
+    owners: list[str]
+    ledger: SessionLedger | None
 
 
 class ConversationLeases:
@@ -290,11 +302,14 @@ class ConversationLeases:
         waits: Callable[[str], Awaitable[bool]] | None = None,
         *,
         again: bool = False,
+        spent_by: Callable[[str], str | None] = lambda _: None,
     ) -> Lease:
         """Acquire the lease for a response.
 
         One write if the conversation is free. A lapsed lease is taken over unless its holder `waits`: a response that
-        keeps the conversation without renewing the lease. `again` expects the response's own lease.
+        keeps the conversation without renewing the lease. `again` expects the response's own lease. `spent_by` returns
+        what the log of such a holder says that the conversation has spent, which is written with the lease: if this
+        process dies, too, nobody reads that log any more.
 
         Raises:
             NotFound: the conversation does not exist, or is deleted.
@@ -309,7 +324,8 @@ class ConversationLeases:
             if holder is not None and (leases.is_held(found) or (waits is not None and await waits(holder))):
                 message = f"Conversation {conversation_id} is running {holder}. Wait until it ends, or try again later."
                 raise Conflict(message, code="conversation_locked")
-            return leases.attempt(found, assign)
+            counted = count_logged(found, spent_by(holder)) if holder is not None else {}
+            return leases.attempt(found, assign | counted)
 
         # The holder is enough, without the lease's id: another attempt of the same response continues its work.
         first = Attempt(OWN, assign, {":holder": response_id}) if again else leases.attempt({}, assign)
@@ -323,7 +339,7 @@ class ConversationLeases:
             raise NotFound("Conversation", conversation_id)
         if not has_lapsed(found):
             return None
-        return LapsedLease(found["lock_holder"], found["lock_id"], found["lock_until"], found.get("expires_at"))
+        return LapsedLease(found["lock_holder"], found["lock_id"], found["lock_until"], found.get("expires_at"), found)
 
     async def find_holder(self, tenant: str, conversation_id: str) -> str | None:
         """Return the response that has a conversation's lease; None if it is free. Raises NotFound."""
@@ -333,19 +349,24 @@ class ConversationLeases:
         holder: str | None = found.get("lock_holder")
         return holder if self._leases.is_held(found) else None
 
-    async def find_owners(self, tenant: str, conversation_id: str) -> list[str]:
-        """Return the hashes of the end users to whom a conversation belongs. Raises NotFound."""
+    async def find_owned(self, tenant: str, conversation_id: str) -> OwnedConversation:
+        """Return the end users and the budget of a conversation. Raises NotFound."""
         found = await self._table.get(keys.conversation(tenant, conversation_id))
         if not is_live(found):
             raise NotFound("Conversation", conversation_id)
-        return str(found.get("end_users", "")).split()
+        ledger = find_ledger(found, f"Conversation {conversation_id}")
+        return OwnedConversation(str(found.get("end_users", "")).split(), ledger)
 
-    async def clear(self, tenant: str, conversation_id: str, lapsed: LapsedLease) -> None:
-        """Remove a lapsed lease, unless another response has acquired it in the meantime."""
+    async def clear(self, tenant: str, conversation_id: str, lapsed: LapsedLease, spent: str | None = None) -> None:
+        """Remove a lapsed lease, unless another response has acquired it in the meantime.
+
+        `spent` is what the log of its holder says that the conversation has spent.
+        """
         seen = {":old_id": lapsed.lock_id, ":old_until": lapsed.lock_until}
         with suppress(ConditionFailed):
             key = keys.conversation(tenant, conversation_id)
-            await self._table.update(key, self._leases.released, "lock_id = :old_id AND lock_until = :old_until", seen)
+            changed = self._leases.released | count_logged(lapsed.item, spent)
+            await self._table.update(key, changed, "lock_id = :old_id AND lock_until = :old_until", seen)
 
     async def expire(self, tenant: str, conversation_id: str, response_id: str) -> None:
         """Make the lease of a response lapse now; do nothing if the conversation is not leased for it."""

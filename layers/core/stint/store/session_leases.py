@@ -30,12 +30,13 @@ of the turn, before this holder resumed it. `lease_records` is written as follow
 
 import time
 from contextlib import suppress
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from stint.dataclasses import dataclass, replace
 from stint.domain.errors import Conflict, Forbidden, NotFound
 from stint.domain.ids import new_id
 from stint.domain.inference import Usage
+from stint.domain.session_budgets import SessionLedger
 from stint.store import keys
 from stint.store.failures import ConditionFailed
 from stint.store.items import Item
@@ -44,6 +45,7 @@ from stint.store.lease import Attempt, Lease, Leases, NextAttempt
 from stint.store.log import ENDS
 from stint.store.owners import add_entries
 from stint.store.records import is_live
+from stint.store.session_ledgers import find_ledger, noting
 from stint.store.session_records import UNMOVED, SessionRecords
 from stint.store.sessions import UNKNOWN, LastTurn, last_turn, pack_usage, unpack_usage
 from stint.store.table import LIVE, Table, take
@@ -55,6 +57,13 @@ IS_OWN = "end_users = :set_end_users"
 
 SessionIds: TypeAlias = tuple[str, str, str]
 """The ids of tenant, agent and session."""
+
+
+class ClaimedSession(NamedTuple):
+    """The hash of a session's end user, or empty, and its budget; None if it is not limited."""
+
+    owner: str
+    ledger: SessionLedger | None
 
 
 @dataclass(slots=True)
@@ -87,6 +96,8 @@ class SessionLease:
     """The version of the session's own settings; None if it has none."""
     usage: str | None = None
     """The tokens of the session's turns, as its record has them."""
+    ledger: SessionLedger | None = None
+    """What the session may spend, and has spent, with the run that has the lease; None if it is not limited."""
 
     def add_usage(self, usage: Usage) -> None:
         """Count tokens of the session, which a release stores."""
@@ -106,6 +117,11 @@ class SessionLease:
         """Record the list of the files for the session's code. Raises Interrupted as `renew`."""
         await self.lease.update({"files": files})
         self.files = files
+
+    async def note_spent(self, spent: str | None) -> None:
+        """Record what a log says that the session has spent, unless its record knows. Raises Interrupted as `renew`."""
+        if self.ledger is not None and self.ledger.note(spent):
+            await self.lease.update(self.lease.noted())
 
     async def renew(self, seconds: float) -> None:
         """Extend the lease. Raises Interrupted if it is lost or the session was deleted."""
@@ -210,8 +226,8 @@ class SessionLeases:
         await self._count_if_free(session, entry)
         return await self._records.move(entry)
 
-    async def claim(self, tenant: str, agent_id: str, session_id: str, owner: str) -> str:
-        """Return the hash of a session's end user, or empty. A session without one becomes that of `owner`, if given.
+    async def claim(self, tenant: str, agent_id: str, session_id: str, owner: str) -> ClaimedSession:
+        """Return a session's end user and its budget. A session without an end user becomes that of `owner`, if given.
 
         Raises:
             Forbidden: the session belongs to another end user.
@@ -223,7 +239,8 @@ class SessionLeases:
             if not is_live(found):
                 raise NotFound("Session", session_id)
             if not owner or found.get("end_users") == owner:
-                return str(found.get("end_users", ""))
+                ledger = find_ledger(found, f"Session {session_id}")
+                return ClaimedSession(str(found.get("end_users", "")), ledger)
             # The entry first: an erasure finds the session by it. An entry without a session is removed by its reader.
             await add_owner(self._table, session, found, owner)
             condition = f"attribute_exists(pk) AND {LIVE} AND attribute_not_exists(end_users)"
@@ -283,13 +300,13 @@ def records_at_lease(found: Item) -> int:
 
 def session_lease(tenant: str, agent_id: str, session_id: str, lease: Lease) -> SessionLease:
     """Return the lease of a session, with what its record has."""
-    item = lease.item
+    item, ledger = lease.item, find_ledger(lease.item, f"Session {session_id}")
     acquired = SessionLease(
         tenant,
         agent_id,
         session_id,
         turn_id=item["lease_turn"],
-        lease=lease,
+        lease=lease if ledger is None else noting(lease, ledger),
         last=last_turn(item),
         expires_at=item.get("expires_at"),
         taken_over_turn=lease.taken_over,
@@ -298,6 +315,7 @@ def session_lease(tenant: str, agent_id: str, session_id: str, lease: Lease) -> 
         files=item.get("files"),
         settings=item.get("settings"),
         usage=item.get("used_tokens"),
+        ledger=ledger,
     )
     # The last holder has not stored the end of its turn, and may still be writing.
     if lease.taken_over is not None:

@@ -45,7 +45,7 @@ OWN = frozenset({"pk", "sk", "nonce", "moved_at"})
 
 CHANGING = (
     *("lease_id", "lease_until", "last_turn", "last_records", "cancelled_turn", "heartbeat_turn", "heartbeat_at"),
-    *("vector_db_id", "files", "end_users", "unchecked", "settings", "input_at"),
+    *("vector_db_id", "files", "end_users", "unchecked", "settings", "input_at", "spent"),
 )
 """The attributes by which a move recognizes that the entry was not changed since it was read."""
 

@@ -29,6 +29,7 @@ from stint.domain.llama_stack.sessions import ForkedFrom, Session, SessionSettin
 from stint.domain.llama_stack.turns import TurnStatus, TurnSummary
 from stint.domain.paging import Page, Window
 from stint.domain.schema import Schema
+from stint.domain.session_budgets import SessionBudget, SpentBudget
 from stint.store import keys
 from stint.store.documents import Documents, fitting
 from stint.store.entry_pages import list_entries
@@ -38,6 +39,7 @@ from stint.store.lease import settle
 from stint.store.owners import add_entries, hash_users, remove_owners
 from stint.store.records import expiry as expiry_of
 from stint.store.records import is_expired, is_live
+from stint.store.session_ledgers import budget_item, show_budget
 from stint.store.session_records import SessionRecords
 from stint.store.table import LIVE, Table
 
@@ -125,6 +127,8 @@ class SessionRecord:
     """The time of the last input that no request waits for, in milliseconds since 1970."""
     usage: Usage | None = None
     """The tokens of its turns; None if none has ended since the release that counts them."""
+    budget: SpentBudget | None = None
+    """What it may spend, and has spent until the last write of its lease; None if it is not limited."""
 
 
 class SessionName(Schema):
@@ -156,6 +160,7 @@ class SessionStore:
         owner: str = "",
         files: str | None = None,
         settings: SessionSettings | None = None,
+        budget: SessionBudget | None = None,
     ) -> None:
         """Store a session. `expires_at` (seconds of the epoch) is the end of one without persistence.
 
@@ -167,6 +172,7 @@ class SessionStore:
         """
         key = keys.session(tenant, agent_id, session.session_id)
         expiry: Item = {} if expires_at is None else {"expires_at": expires_at}
+        limits = budget_item(budget)
         ended: Item = {"last_turn": last.turn_id, "last_records": last.records} if last else {}
         if session.forked_from is not None and last is not None:
             ended |= origin_item(session.forked_from, last)
@@ -184,7 +190,7 @@ class SessionStore:
             await self._table.put(own)
             ended |= {"settings": new_id()}
             indexed = index_of(tenant, agent_id, session.session_id, own)
-        record = key._asdict() | started | name | expiry | ended | owned
+        record = key._asdict() | started | name | expiry | ended | owned | limits
         await self._records.create(tenant, agent_id, record, indexed)
         # After the write: a deletion that has read the agent's sessions before it has marked the agent before that.
         if not is_live(await self._table.get(keys.agent(tenant, agent_id))):
@@ -428,6 +434,7 @@ def session_record(item: Item) -> SessionRecord:
         settings=item.get("settings"),
         input_at=item.get("input_at"),
         usage=unpack_usage(item["used_tokens"]) if "used_tokens" in item else None,
+        budget=show_budget(item),
     )
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from pydantic import Field, model_validator
 
+from stint.domain.approvals import Approval
 from stint.domain.context_management import ContextManagements
 from stint.domain.fields import Metadata, Omitted
 from stint.domain.inference import ReasoningSettings, ResponseFormat, ServiceTier, Verbosity
@@ -38,7 +39,7 @@ class AgentConfig(Request):
     `when_busy` is what a new turn does while another one runs in its session. `tool_shields` has the shields of single
     tools, by the names of the tools. `context_management` is OpenAI's: when the history of a session is compacted.
     So are `reasoning`, `verbosity` and `service_tier`, options of each model call, and `metadata`, which is kept as it
-    is.
+    is. `require_approval` has the calls that wait for approval, by the names of the tools, of all that the server runs.
     """
 
     sampling_params: SamplingParams = Field(default_factory=SamplingParams)
@@ -57,6 +58,7 @@ class AgentConfig(Request):
     response_format: ResponseFormat | None = None
     when_busy: Omitted[WhenBusy] = None
     tool_shields: Omitted[dict[str, ToolShieldNames]] = None
+    require_approval: Omitted[Approval] = None
     context_management: Omitted[ContextManagements] = None
     reasoning: Omitted[ReasoningSettings] = None
     verbosity: Omitted[Verbosity] = None

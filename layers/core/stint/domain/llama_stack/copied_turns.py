@@ -6,6 +6,7 @@ only their turn uses them.
 
     of the turn                                 the copy has
     input, steps, status, error, usage, times   the same
+    totals of the session's budget              none, because the copy's session has one of its own
     receipt                                     none, because it cost no model call: sums of receipts count a cost once
     the price of a step (`dollars`)             none, for the same reason; its tokens stay
     `full_result` of a tool's result            none, because it names an object of the source
@@ -36,7 +37,7 @@ def copy_turn(turn: StoredTurn, session_id: str) -> StoredTurn:
 
 def copy_record(record: TurnRecord, turn_id: str) -> TurnRecord:
     """Return the copy of a record in the log of a copied turn."""
-    changed: dict[str, object] = {}
+    changed: dict[str, object] = {"spent": None}
     if record.step is not None:
         changed["step"] = copy_step(record.step, turn_id)
     if record.early is not None:

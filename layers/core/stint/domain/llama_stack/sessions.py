@@ -9,6 +9,7 @@ from stint.domain.fields import Metadata, Omitted, is_unset
 from stint.domain.llama_stack.agents import AgentConfig
 from stint.domain.llama_stack.turns import Turn, TurnSummary
 from stint.domain.schema import Request, Schema, Timestamp
+from stint.domain.session_budgets import SessionBudget, SpentBudget
 
 
 class ForkFrom(Request):
@@ -30,8 +31,8 @@ class Session(Schema):
     """A session as the API returns it. In lists, `turns` is empty.
 
     `vector_db_id` is the session's own vector db, which has the long documents of its turns. It is missing without one.
-    Lists have `last_turn` if it is asked for and the session has a turn. `forked_from` and `metadata` are missing in
-    lists.
+    Lists have `last_turn` if it is asked for and the session has a turn. `forked_from`, `metadata` and `budget` are
+    missing in lists.
     """
 
     session_id: str
@@ -42,6 +43,7 @@ class Session(Schema):
     last_turn: Omitted[TurnSummary] = None
     forked_from: Omitted[ForkedFrom] = None
     metadata: Omitted[dict[str, str]] = None
+    budget: Omitted[SpentBudget] = None
 
 
 class SessionSettings(Schema):
@@ -79,12 +81,16 @@ class TurnList(Schema):
 
 
 class SessionCreateRequest(Request):
-    """A session to be created. Lists find it by its `metadata`. A fork does not have the metadata of its source."""
+    """A session to be created. Lists find it by its `metadata`. A fork does not have the metadata of its source.
+
+    `budget` limits what all its turns spend. A fork without one has the limits of its source.
+    """
 
     session_name: str
     expires_after: Omitted[Expiry] = None
     fork_from: Omitted[ForkFrom] = None
     metadata: Omitted[Metadata] = None
+    budget: Omitted[SessionBudget] = None
 
 
 class SessionCreateResponse(Schema):

@@ -96,9 +96,15 @@ class TurnRecord(Schema):
     """A compaction. The step of the record shows its summary."""
     unapproved: list[str] | None = None
     """The ids of the calls that wait for the client's approval, with the ending of a pause."""
+    asked_tools: dict[str, str] | None = None
+    """The fingerprints of the tools of these calls, by the tools' names. What is approved is a call of this tool."""
+    asked_args: dict[str, dict[str, Any]] | None = None
+    """The args of these tools that come before the model's arguments, without credentials, by the tools' names."""
     approvals: list[ToolApproval] | None = None
     """The client's answers to such calls. The step of the record, if there is one, has its results, and those of the
     denied calls. The approved calls may have been sent from then on."""
+    spent: str | None = None
+    """The totals of a session with a budget (`SessionLedger.pack`), as of this record."""
 
     def without_images(self) -> "TurnRecord | None":
         """Return the record as models get it; None if it has no large image."""
@@ -177,6 +183,11 @@ class StoredTurn:
         return [record.compaction for record in self.records if record.compaction is not None]
 
     @property
+    def spent(self) -> str | None:
+        """Return the newest totals of the session in the turn's log; None if it has none."""
+        return next((record.spent for record in reversed(self.records) if record.spent is not None), None)
+
+    @property
     def merged(self) -> list[MergedMessage]:
         """Return the messages that the turn took while it ran."""
         return [message for record in self.records for message in record.merged or ()]
@@ -235,12 +246,34 @@ class StoredTurn:
             receipt=Receipt.of(ending.consumption) if ending and ending.consumption else None,
             unfinished_step=self.unfinished_step if ending else None,
             pending_approvals=self.unapproved if status is RunStatus.awaiting_input else None,
+            pending_arguments=self.pending_arguments if status is RunStatus.awaiting_input else None,
         )
 
     @property
     def unapproved(self) -> list[str] | None:
         """Return the ids of the calls whose approval the turn waits for, or waited for; None if there are none."""
         return next((record.unapproved for record in reversed(self.records) if record.ending is not None), None)
+
+    @property
+    def pending_arguments(self) -> dict[str, dict[str, Any]] | None:
+        """Return the args that come before the model's arguments, by the ids of the calls that wait for approval."""
+        args = next((record.asked_args for record in reversed(self.records) if record.ending is not None), None)
+        if not args:
+            return None
+        asked = [call for call in unanswered_calls(self.steps) if call.call_id in (self.unapproved or ())]
+        return {call.call_id: args[call.tool_name] for call in asked if call.tool_name in args} or None
+
+    @property
+    def asked_last(self) -> list[str]:
+        """Return the ids of the calls that waited for approval at the last pause, also if the turn ended since."""
+        pauses = (each for each in reversed(self.records) if each.ending is not None and not each.final)
+        return next((record.unapproved or [] for record in pauses if not record.completes), [])
+
+    @property
+    def asked_tools(self) -> dict[str, str]:
+        """Return the fingerprints of the tools of these calls, by the tools' names. Older turns have none."""
+        found = (record.asked_tools for record in reversed(self.records) if record.ending is not None)
+        return next(found, None) or {}
 
     @property
     def unfinished_step(self) -> UnfinishedStep | None:

@@ -5,10 +5,11 @@ of `stored_turns.py`.
 """
 
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import Field, StrictBool
 
+from stint.domain.approvals import Approval
 from stint.domain.content import URL, Content, Document
 from stint.domain.fields import Omitted
 from stint.domain.inference import ResponseFormat, Usage
@@ -73,6 +74,7 @@ class Turn(Schema):
     """A turn as the API returns it. `usage` is null if the model's provider counted nothing.
 
     `pending_approvals` has the ids of those calls of the output message that wait for the client's approval.
+    `pending_arguments` has the args of the agent and the turn that replace arguments of these calls, by their ids.
     """
 
     turn_id: str
@@ -89,6 +91,7 @@ class Turn(Schema):
     receipt: Receipt | None = None
     unfinished_step: Omitted[UnfinishedStep] = None
     pending_approvals: Omitted[list[str]] = None
+    pending_arguments: Omitted[dict[str, dict[str, Any]]] = None
 
 
 class SamplingOverride(Schema):
@@ -111,7 +114,7 @@ class ToolConfigOverride(Schema):
 class TurnOverrides(Request):
     """Overrides of the agent's configuration for one turn. Null keeps the agent's value.
 
-    Toolgroups are added to the agent's. All other fields replace the agent's.
+    Toolgroups and approvals are added to the agent's. All other fields replace the agent's.
     """
 
     instructions: str | None = None
@@ -123,6 +126,7 @@ class TurnOverrides(Request):
     output_shields: list[str] | None = None
     max_infer_iters: int | None = Field(default=None, ge=0)
     response_format: ResponseFormat | None = None
+    require_approval: Omitted[Approval] = None
 
 
 class TurnCreateRequest(TurnOverrides):

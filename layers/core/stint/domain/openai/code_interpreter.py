@@ -4,6 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Discriminator, Field, Tag
 
+from stint.domain.approvals import ApprovalMode, ApprovalRequestId
 from stint.domain.fields import LONG_TEXT, Nothing, Omitted, SupportedValues, UnsupportedField
 from stint.domain.limits import MAX_CODE_BYTES, MAX_CODE_FILES
 from stint.domain.schema import Request
@@ -59,6 +60,7 @@ class CodeInterpreterTool(Request):
         ),
         Field(exclude=True),
     ] = None
+    require_approval: ApprovalMode = None
 
 
 class CodeInterpreterChoice(Request):
@@ -93,3 +95,4 @@ class CodeInterpreterCall(Request):
     code: Annotated[str, Field(max_length=LONG_TEXT)] | None = None
     container_id: Annotated[str, Field(max_length=200)]
     outputs: Annotated[list[CodeOutput], Field(max_length=MAX_OUTPUTS)] | None = None
+    approval_request_id: ApprovalRequestId = None

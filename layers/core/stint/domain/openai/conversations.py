@@ -5,17 +5,21 @@ from typing import Annotated, Literal
 from pydantic import Field, field_validator
 
 from stint.domain.expiry import Expiry
-from stint.domain.fields import Metadata, Omitted, is_unset, refusal
+from stint.domain.fields import Metadata, Nothing, Omitted, UnsupportedField, is_unset, refusal
 from stint.domain.limits import PartLimit
 from stint.domain.openai.image_generation import ImageGenerationCall
 from stint.domain.openai.input_items import InputItem
 from stint.domain.openai.items import Item, ItemReference
 from stint.domain.openai.lists import ListObject
 from stint.domain.schema import Request, Schema
+from stint.domain.session_budgets import SessionBudget, SpentBudget
 from stint.domain.tools import LARGE_IMAGE
 
 MAX_ITEMS = 20
 """Maximum items of one request, as at OpenAI."""
+
+
+FIXED_BUDGET = "The budget of a conversation cannot be changed. Create another conversation"
 
 
 class Conversation(Schema):
@@ -26,6 +30,7 @@ class Conversation(Schema):
     created_at: int
     metadata: dict[str, str] = Field(default_factory=dict)
     expires_at: Omitted[int] = None
+    budget: Omitted[SpentBudget] = None
 
 
 class StoredItem(Schema):
@@ -61,9 +66,12 @@ def check_references(items: list[InputItem]) -> list[InputItem]:
 
 
 class CreateConversation(Request):
+    """A conversation to be created. `budget` limits what all its responses spend."""
+
     items: Annotated[list[InputItem], Field(max_length=MAX_ITEMS), PartLimit] = Field(default_factory=list)
     metadata: Metadata = Field(default_factory=dict)
     expires_after: Omitted[Expiry] = None
+    budget: Omitted[SessionBudget] = None
 
     _check_items = field_validator("items")(check_references)
 
@@ -72,6 +80,7 @@ class UpdateConversation(Request):
     """The request that replaces all metadata. Null means none."""
 
     metadata: Metadata | None
+    budget: Annotated[Nothing, UnsupportedField(FIXED_BUDGET)] = None
 
 
 class CreateItems(Request):

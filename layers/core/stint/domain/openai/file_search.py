@@ -4,6 +4,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, StrictFloat, StrictInt, model_validator
 
+from stint.domain.approvals import ApprovalMode, ApprovalRequestId
 from stint.domain.fields import LONG_TEXT, Omitted, invalid
 from stint.domain.filters import Attributes, NewFilter
 from stint.domain.schema import Request
@@ -44,6 +45,7 @@ class FileSearchTool(Request):
     filters: Omitted[NewFilter] = None
     max_num_results: Annotated[StrictInt, Field(ge=1, le=50)] = 10
     ranking_options: Omitted[FileSearchRanking] = None
+    require_approval: ApprovalMode = None
 
 
 class FileSearchChoice(Request):
@@ -70,3 +72,4 @@ class FileSearchCall(Request):
     status: Literal["in_progress", "searching", "completed", "incomplete", "failed"] = "completed"
     queries: Annotated[list[str], Field(max_length=MAX_QUERIES)] = Field(default_factory=list)
     results: Annotated[list[FileSearchResult], Field(max_length=1000)] | None = None
+    approval_request_id: ApprovalRequestId = None

@@ -4,6 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, StrictInt
 
+from stint.domain.approvals import ApprovalMode, ApprovalRequestId
 from stint.domain.fields import LONG_TEXT, Nothing, Omitted, SupportedValues, UnsupportedField
 from stint.domain.schema import Request
 
@@ -37,12 +38,13 @@ class ImageGenerationTool(Request):
     partial_images: Omitted[Annotated[StrictInt, Field(ge=0, le=3)]] = None
     quality: Omitted[Quality] = None
     size: Omitted[Size] = None
+    require_approval: ApprovalMode = None
     svg: Annotated[Nothing, UnsupportedField("Vector images are not supported. Remove it")] = None
 
     @property
     def options(self) -> dict[str, Any]:
         """Return the model and the options of an image that are set."""
-        return self.model_dump(exclude={"type", "action", "partial_images"}, exclude_none=True)
+        return self.model_dump(exclude={"type", "action", "partial_images", "require_approval"}, exclude_none=True)
 
 
 class ImageGenerationChoice(Request):
@@ -66,4 +68,5 @@ class ImageGenerationCall(Request):
     output_format: Omitted[Literal["png", "webp", "jpeg", "gif"]] = None
     quality: Omitted[Quality] = None
     size: Omitted[Size] = None
+    approval_request_id: ApprovalRequestId = None
     shows_partial: Annotated[bool, Field(exclude=True)] = False

@@ -10,6 +10,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Discriminator, Field, Tag, ValidationInfo, field_validator
 
+from stint.domain.approvals import ApprovalRequestId
 from stint.domain.fields import LONG_TEXT, Omitted, invalid
 from stint.domain.ids import new_name
 from stint.domain.openai.code_interpreter import CodeInterpreterCall
@@ -149,6 +150,7 @@ class WebSearchCall(Request):
     id: str = ""
     status: Literal["in_progress", "searching", "completed", "failed", "incomplete"] = "completed"
     action: WebSearchAction = Field(default_factory=WebSearchAction)
+    approval_request_id: ApprovalRequestId = None
 
 
 HostedCall = McpCall | WebSearchCall | FileSearchCall | ImageGenerationCall | CodeInterpreterCall

@@ -8,14 +8,13 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Discriminator, Field, StrictBool, Tag, field_validator
 
+from stint.domain.approvals import Approval, ApprovalMode, needs_approval
 from stint.domain.fields import KnownTypes, Nothing, Omitted, SupportedValues, UnsupportedField, invalid
 from stint.domain.mcp_servers import (
     AllowedNames,
-    Approval,
     McpHeaders,
     check_server_url,
     is_allowed,
-    needs_approval,
     size_of_credentials,
 )
 from stint.domain.openai.code_interpreter import CodeInterpreterChoice, CodeInterpreterTool
@@ -44,6 +43,9 @@ class FunctionTool(Request):
         Omitted[StrictBool],
         SupportedValues((False,), "Asynchronous calls are not supported. Remove async"),
         Field(alias="async", exclude=True),
+    ] = None
+    require_approval: Annotated[
+        Omitted[str], SupportedValues(("never",), "The client runs functions itself. Remove it"), Field(exclude=True)
     ] = None
     output_schema: Annotated[Nothing, UnsupportedField("The results of functions are not checked. Remove it")] = None
 
@@ -104,6 +106,7 @@ class WebSearchTool(Request):
     search_content_types: Annotated[
         Omitted[list[str]], SupportedValues((["text"],), "Only text search is supported"), Field(exclude=True)
     ] = None
+    require_approval: ApprovalMode = None
 
 
 WEB_SEARCH_TYPES = ("web_search", "web_search_2025_08_26", "web_search_preview", "web_search_preview_2025_03_11")

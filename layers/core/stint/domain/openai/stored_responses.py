@@ -316,6 +316,8 @@ class ResponseRecord(Schema):
     """The id of its step, which has the time at which it began."""
     compacted_at: Omitted[Timestamp] = None
     """When its summary was complete."""
+    spent: Omitted[str] = None
+    """The totals of a conversation with a budget (`SessionLedger.pack`), as of this record."""
 
     def without_images(self) -> "ResponseRecord | None":
         """Return the record as models get it; None if it has no large image."""
@@ -365,6 +367,11 @@ class StoredResponse:
     @property
     def steps(self) -> list[Step]:
         return [record.step for record in self.records if record.step is not None]
+
+    @property
+    def spent(self) -> str | None:
+        """Return the newest totals of the conversation in the response's log; None if it has none."""
+        return next((record.spent for record in reversed(self.records) if record.spent is not None), None)
 
     @property
     def merged(self) -> list[MergedInput]:

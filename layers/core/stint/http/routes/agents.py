@@ -73,6 +73,7 @@ async def create_session(agent_id: str, body: SessionCreateRequest, services: Ag
         body.expires_after,
         fork_from=body.fork_from,
         metadata=body.metadata,
+        budget=body.budget,
     )
     find = partial(services.sessions.find_created, agent_id)
     async with services.meters.request() if body.fork_from else nullcontext():

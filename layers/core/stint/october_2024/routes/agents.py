@@ -85,7 +85,7 @@ async def delete_october_agent(body: OctoberAgentName, services: OctoberServices
 @requires("use", repeated=RETRIED)
 async def create_october_session(body: OctoberSessionCreateRequest, services: OctoberServicesDep) -> Response:
     """Create a session."""
-    create = partial(services.sessions.create, body.agent_id, body.session_name, None)
+    create = partial(services.sessions.create, body.agent_id, body.session_name, None, budget=body.budget)
     find = partial(services.sessions.find_created, body.agent_id)
     return document(SessionCreateResponse(session_id=await services.creations.run(find, create)))
 

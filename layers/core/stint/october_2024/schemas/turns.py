@@ -11,6 +11,7 @@ from stint.domain.content import URL
 from stint.domain.fields import Omitted
 from stint.domain.limits import MessageLimit, PartLimit
 from stint.domain.schema import Request, Schema, Timestamp
+from stint.domain.session_budgets import SessionBudget, SpentBudget
 from stint.domain.steps import SafetyViolation, StepType
 from stint.october_2024.schemas.memory import BankDefinition
 from stint.october_2024.schemas.messages import (
@@ -87,18 +88,20 @@ class OctoberTurn(Schema):
 
 
 class OctoberSession(Schema):
-    """A session. `memory_bank` has the attachments of its turns, and is missing without any."""
+    """A session. `memory_bank` has the attachments of its turns, and is missing without any, as is `budget`."""
 
     session_id: str
     session_name: str
     turns: list[OctoberTurn] = Field(default_factory=list)
     started_at: Timestamp
     memory_bank: Omitted[BankDefinition] = None
+    budget: Omitted[SpentBudget] = None
 
 
 class OctoberSessionCreateRequest(Request):
     agent_id: str
     session_name: str
+    budget: Omitted[SessionBudget] = None
 
 
 class OctoberSessionName(Request):

@@ -6,7 +6,7 @@ the key is (`stint.services.automations`). The other routes need none.
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Response
+from fastapi import APIRouter, Body, Query, Response
 
 from stint.http.json_responses import document
 from stint.http.requests import StrictRoute
@@ -31,7 +31,9 @@ router = APIRouter(tags=["OpenAI Agents"], route_class=StrictRoute)
 
 @router.post(AUTOMATIONS, response_model=AutomationObject)
 @requires("use", repeated=OBJECT)
-async def create_automation(body: AutomationCreateParams, services: OpenAIAgentsServicesDep) -> Response:
+async def create_automation(
+    body: Annotated[AutomationCreateParams, Body()], services: OpenAIAgentsServicesDep
+) -> Response:
     """Create an automation. It runs at the times of its schedule, and not now."""
     return document(await services.automations.create(body))
 

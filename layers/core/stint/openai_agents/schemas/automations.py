@@ -9,9 +9,10 @@ An automation stores no secret, since its runs have no request that could bring 
 from collections.abc import Mapping
 from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Strict, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, Strict, model_validator
+from typing_extensions import TypeAliasType
 
-from stint.domain.fields import KnownTypes, Metadata, Nothing, UnsupportedField, invalid, missing
+from stint.domain.fields import KnownTypes, Metadata, Nothing, Omitted, UnsupportedField, invalid, missing
 from stint.domain.limits import ToolLimit
 from stint.domain.openai.automations import (
     AutomationName,
@@ -25,6 +26,7 @@ from stint.domain.openai.automations import (
 )
 from stint.domain.openai.lists import ListObject
 from stint.domain.schema import Request, Schema
+from stint.domain.session_budgets import SessionBudget
 from stint.openai_agents.schemas.agents import AgentConfigObject, AgentFields, ModelName
 from stint.openai_agents.schemas.contents import AgentInputMessage, AgentInputMessages, LongText
 from stint.openai_agents.schemas.sessions import Name, NoEnvironment, SessionEnvironment, VaultIds
@@ -82,7 +84,10 @@ class AutomationAgentParams(AgentFields):
 
 
 class NewSessionParams(Request):
-    """A session to create for each run, with its first messages. Its agent is a saved one, or its own."""
+    """A session to create for each run, with its first messages. Its agent is a saved one, or its own.
+
+    `budget`, which OpenAI's API lacks, limits what each session spends.
+    """
 
     type: Literal["new_session"]
     environment: SessionEnvironment
@@ -91,6 +96,7 @@ class NewSessionParams(Request):
     agent: AutomationAgentParams | None = None
     metadata: Metadata = Field(default_factory=dict)
     vault_ids: VaultIds = Field(default_factory=list)
+    budget: SessionBudget | None = None
 
     @model_validator(mode="after")
     def require_agent(self) -> Self:
@@ -143,10 +149,14 @@ class OneTimeAutomationParams(Request):
     metadata: Metadata = Field(default_factory=dict)
 
 
-AutomationCreateParams = Annotated[
-    Annotated[PeriodicAutomationParams | OneTimeAutomationParams, Discriminator("type")],
-    BeforeValidator(KnownTypes("automation", ("periodic", "once"))),
-]
+AutomationCreateParams = TypeAliasType(
+    "AutomationCreateParams",
+    Annotated[
+        Annotated[PeriodicAutomationParams | OneTimeAutomationParams, Field(discriminator="type")],
+        BeforeValidator(KnownTypes("automation", ("periodic", "once"))),
+    ],
+)
+"""A type with a name: FastAPI would apply the discriminator of a plain union after the validator."""
 
 
 class AutomationUpdateParams(Request):
@@ -172,6 +182,7 @@ class NewSessionObject(Schema):
     input: list[AgentInputMessage]
     metadata: dict[str, str] = Field(default_factory=dict)
     vault_ids: list[str] = Field(default_factory=list)
+    budget: Omitted[SessionBudget] = None
 
 
 class ExistingSessionObject(Schema):

@@ -15,6 +15,7 @@ from stint.domain.limits import PartLimit
 from stint.domain.openai.input_items import CallId
 from stint.domain.openai.vaults import MAX_VAULTS_OF_SESSION
 from stint.domain.schema import Request, Schema
+from stint.domain.session_budgets import SessionBudget, SpentBudget
 from stint.openai_agents.schemas.agents import AgentServiceTier, ModelName, SessionAgentObject, SessionAgentParams
 from stint.openai_agents.schemas.contents import (
     AgentInput,
@@ -74,7 +75,10 @@ class SessionStreamOptions(Request):
 
 
 class SessionCreateParams(Request):
-    """A session to create, with its first input. Without `agent_id`, the agent's model is required."""
+    """A session to create, with its first input. Without `agent_id`, the agent's model is required.
+
+    `budget`, which OpenAI's API lacks, limits what all its turns spend.
+    """
 
     environment: SessionEnvironment
     agent_id: Name | None = None
@@ -86,6 +90,7 @@ class SessionCreateParams(Request):
     vault_ids: VaultIds = Field(default_factory=list)
     review: Review = None
     prompt_cache_options: AgentCacheOptions | None = None
+    budget: SessionBudget | None = None
 
     @model_validator(mode="after")
     def require_input(self) -> Self:
@@ -129,6 +134,7 @@ class SessionUpdateParams(Request):
     metadata: Metadata | None = None
     vault_ids: OfNewSessions = None
     agent_id: OfNewSessions = None
+    budget: OfNewSessions = None
     review: Review = None
     prompt_cache_options: AgentCacheOptions | None = None
 
@@ -225,7 +231,10 @@ PublicSessionStatus = Literal["idle", "in_progress", "requires_action", "failed"
 
 
 class AgentSessionObject(Schema):
-    """A session. Times are Unix seconds. `idle` does not mean that the last turn succeeded."""
+    """A session. Times are Unix seconds. `idle` does not mean that the last turn succeeded.
+
+    `budget`, which OpenAI's API lacks, is missing without one.
+    """
 
     id: str
     object: Literal["agent.session"] = "agent.session"
@@ -241,6 +250,7 @@ class AgentSessionObject(Schema):
     vault_ids: list[str] = Field(default_factory=list)
     review: Literal["none"] = "none"
     prompt_cache_options: Omitted[AgentCacheOptions] = None
+    budget: Omitted[SpentBudget] = None
 
 
 class AgentSessionDeleted(Schema):

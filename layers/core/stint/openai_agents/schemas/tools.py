@@ -9,10 +9,11 @@ from typing import Annotated, Any, Literal, Self, TypeVar
 
 from pydantic import AfterValidator, BeforeValidator, Field, StrictBool, StrictInt, model_validator
 
+from stint.domain.approvals import Approval
 from stint.domain.fields import KnownTypes, Nothing, Omitted, SupportedValues, UnsupportedField, invalid
 from stint.domain.limits import MAX_URL_LENGTH, ServerToolNames, ToolgroupArgs, ToolLimit, size_of_json
 from stint.domain.llama_stack.rag import MAX_CHUNKS, MAX_VECTOR_DBS
-from stint.domain.mcp_servers import Approval, McpHeaders, check_server_url
+from stint.domain.mcp_servers import McpHeaders, check_server_url
 from stint.domain.openai.file_search import StoreName
 from stint.domain.redaction import MASK
 from stint.domain.schema import Request, Schema
@@ -137,7 +138,13 @@ ContextSize = Literal["low", "medium", "high"]
 SearchMode = Literal["live", "cached", "disabled"]
 
 
-class AgentWebSearchTool(Request):
+class ApprovableTool(Request):
+    """A tool that the server runs. `require_approval`, this server's own field, says which of its calls wait."""
+
+    require_approval: Omitted[Approval] = None
+
+
+class AgentWebSearchTool(ApprovableTool):
     """A web search. The mode `cached` is a hint, and with `disabled` the model does not get the tool."""
 
     type: Literal["web_search"]
@@ -149,7 +156,7 @@ class AgentWebSearchTool(Request):
     location: SearchLocation | None = None
 
 
-class ToolgroupTool(Request):
+class ToolgroupTool(ApprovableTool):
     """A toolgroup of this server by its name, with its arguments."""
 
     type: Literal["toolgroup"]
@@ -157,7 +164,7 @@ class ToolgroupTool(Request):
     args: ToolgroupArgs = Field(default_factory=dict)
 
 
-class AgentFileSearchTool(Request):
+class AgentFileSearchTool(ApprovableTool):
     """A search of vector stores."""
 
     type: Literal["file_search"]
@@ -169,7 +176,7 @@ class AgentFileSearchTool(Request):
     ] = None
 
 
-class AgentCodeTool(Request):
+class AgentCodeTool(ApprovableTool):
     """The code interpreter, in a container of the session."""
 
     type: Literal["code_interpreter"]
@@ -180,7 +187,7 @@ class AgentCodeTool(Request):
     ] = None
 
 
-class AgentImageTool(Request):
+class AgentImageTool(ApprovableTool):
     """The image generation."""
 
     type: Literal["image_generation"]
@@ -260,7 +267,13 @@ class McpToolObject(Schema):
     require_approval: Omitted[Approval] = None
 
 
-class WebSearchToolObject(Schema):
+class ApprovableToolObject(Schema):
+    """A tool that the server runs, with the calls that wait for approval."""
+
+    require_approval: Omitted[Approval] = None
+
+
+class WebSearchToolObject(ApprovableToolObject):
     type: Literal["web_search"] = "web_search"
     mode: SearchMode = "live"
     context_size: ContextSize = "medium"
@@ -268,23 +281,23 @@ class WebSearchToolObject(Schema):
     location: SearchLocation | None = None
 
 
-class ToolgroupToolObject(Schema):
+class ToolgroupToolObject(ApprovableToolObject):
     type: Literal["toolgroup"] = "toolgroup"
     name: str
     args: dict[str, Any] = Field(default_factory=dict)
 
 
-class FileSearchToolObject(Schema):
+class FileSearchToolObject(ApprovableToolObject):
     type: Literal["file_search"] = "file_search"
     vector_store_ids: list[str]
     max_num_results: Omitted[int] = None
 
 
-class CodeToolObject(Schema):
+class CodeToolObject(ApprovableToolObject):
     type: Literal["code_interpreter"] = "code_interpreter"
 
 
-class ImageToolObject(Schema):
+class ImageToolObject(ApprovableToolObject):
     type: Literal["image_generation"] = "image_generation"
 
 

@@ -14,7 +14,8 @@ from stint.services.registry.inline_toolgroups import (
     read_server,
     refuse_conflicts,
 )
-from stint.services.registry.tools import Tools, as_port
+from stint.services.registry.selections import as_port, read_approval
+from stint.services.registry.tools import Tools
 from stint.services.registry.web_searches import read_search_args
 from stint.tools.port import QUERY_GENERATOR, REMOTE_EXECUTION, WEB_SEARCH_GROUP
 from stint.tools.secret_references import refuse_references
@@ -72,6 +73,7 @@ async def check_toolgroup(defined: ToolGroup, args: Args, tools: Tools, param: s
     """Check a toolgroup that args define. Raises InvalidRequest."""
     # A reference would let whoever writes an agent send a secret of the operator to an address of its choice.
     refuse_references(json.dumps(args), param)
+    read_approval(args, param)
     try:
         await tools.provider_of(defined).check(as_port(defined))
     except InvalidRequest as error:

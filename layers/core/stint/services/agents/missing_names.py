@@ -15,7 +15,8 @@ from stint.models.routing import Router
 from stint.services.registry.catalogue import Catalogue
 from stint.services.registry.model_ids import find_models
 from stint.services.registry.registry import Registry
-from stint.services.registry.tools import Selection, Tools, is_disabled
+from stint.services.registry.selections import Selection
+from stint.services.registry.tools import Tools, is_disabled
 from stint.services.registry.unsupported_tools import refuse_not_offered
 from stint.tools.port import MCP_SERVER, NO_PROVIDER_DATA, REMOTE_EXECUTION
 

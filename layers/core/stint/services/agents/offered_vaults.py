@@ -17,6 +17,6 @@ def offer_vaults(config: AgentConfig, vault_ids: Sequence[str], owner: str) -> A
     def offer(group: AgentToolGroup) -> AgentToolGroup:
         if not isinstance(group, AgentToolGroupWithArgs) or group.name != MCP_SERVER:
             return group
-        return ServerWithVaults(name=group.name, args=group.args, sealed=group.sealed, vaults=offered)
+        return ServerWithVaults(**dict(group), vaults=offered)
 
     return config.model_copy(update={"toolgroups": [offer(group) for group in config.toolgroups]})

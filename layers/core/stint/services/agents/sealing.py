@@ -7,7 +7,7 @@ they list or call tools (`stint.tools.secret_references`). Without a key, they a
 from stint.domain.llama_stack.agents import AgentConfig
 from stint.domain.tools import AgentToolGroup, AgentToolGroupWithArgs
 from stint.services.registry.inline_toolgroups import define_server, find_servers, read_server
-from stint.services.registry.tools import as_port
+from stint.services.registry.selections import as_port
 from stint.tools.encrypted_credentials import EncryptedCredentials
 
 

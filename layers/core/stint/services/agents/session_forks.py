@@ -27,6 +27,7 @@ from stint.domain.llama_stack.copied_turns import copy_turn
 from stint.domain.llama_stack.sessions import ForkedFrom, ForkFrom, Session, SessionSettings
 from stint.domain.llama_stack.stored_turns import StoredTurn
 from stint.domain.run_outcome import RunStatus
+from stint.domain.session_budgets import SessionBudget
 from stint.domain.stops import stop_name
 from stint.domain.tasks import DeletionTask
 from stint.metering import name_run
@@ -63,10 +64,12 @@ class SessionForks:
         expires_at: int | None,
         fork_from: ForkFrom,
         metadata: Mapping[str, str],
+        budget: SessionBudget | None = None,
     ) -> None:
         """Store a session that starts with copies of the turns up to one of another session of the agent.
 
-        It has the configuration of that one, and metadata of its own.
+        It has the configuration of that one, and metadata of its own. Without a `budget`, it has the limits of that
+        one, and has spent nothing.
 
         Raises:
             NotFound: there is no such session or turn, or it belongs to another end user.
@@ -96,7 +99,15 @@ class SessionForks:
             own = {"metadata": {**metadata}, "updated_at": session.started_at}
             settings = found.model_copy(update=own)
         await self.store.sessions.create(
-            self.tenant, agent_id, session, target.expires_at, last=last, owner=owner, files=files, settings=settings
+            self.tenant,
+            agent_id,
+            session,
+            target.expires_at,
+            last=last,
+            owner=owner,
+            files=files,
+            settings=settings,
+            budget=budget or (source.budget.limits if source.budget else None),
         )
         await self.check(agent_id, session.session_id, source.session_id)
 

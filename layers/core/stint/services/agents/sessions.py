@@ -26,6 +26,7 @@ from stint.domain.llama_stack.stored_turns import StoredTurn
 from stint.domain.llama_stack.turns import Turn, TurnStatus
 from stint.domain.paging import MAX_BYTES, Page, Window, carried_size
 from stint.domain.schema import now
+from stint.domain.session_budgets import SessionBudget
 from stint.domain.tasks import DeletionTask
 from stint.log_keys import add_log_keys
 from stint.services.agents.agents import Agents
@@ -89,11 +90,12 @@ class Sessions:
         metadata: Mapping[str, str] | None = None,
         override: OverrideConfig | None = None,
         vault_ids: Sequence[str] = (),
+        budget: SessionBudget | None = None,
     ) -> str:
         """Store a session under a new id, and return the id. With `fork_from`, it starts with copies of turns.
 
         A fork has `metadata`, too, and not that of its source. A session keeps the configuration that its agent has
-        now. `override` changes it for this session alone.
+        now. `override` changes it for this session alone. `budget` limits what all its turns spend.
 
         Raises:
             NotFound: there is no such agent, or no such session or turn to fork from.
@@ -122,16 +124,21 @@ class Sessions:
         expires_at = self.find_end(config, expires_after)
         if fork_from is None:
             await self.store.sessions.create(
-                self.tenant, agent_id, session, expires_at, end_users_of(), settings=settings
+                self.tenant, agent_id, session, expires_at, end_users_of(), settings=settings, budget=budget
             )
         else:
-            await self.forks.create(agent_id, session, expires_at, fork_from, metadata or {})
+            await self.forks.create(agent_id, session, expires_at, fork_from, metadata=metadata or {}, budget=budget)
         add_log_keys(session_id=session.session_id)
         await self.webhooks.session_created(session.session_id)
         return session.session_id
 
     async def create_with_agent(
-        self, config: AgentConfig, session_id: str, metadata: Mapping[str, str], vault_ids: Sequence[str] = ()
+        self,
+        config: AgentConfig,
+        session_id: str,
+        metadata: Mapping[str, str],
+        vault_ids: Sequence[str] = (),
+        budget: SessionBudget | None = None,
     ) -> str:
         """Store a session with an agent of its own, which is in no list and is deleted with it. Return the agent's id.
 
@@ -142,7 +149,7 @@ class Sessions:
         task = DeletionTask(tenant=self.tenant, agent_id=agent_id, session_id=session_id)
         await self.deletions.send(task.before_creation())
         await self.agents.create(config, agent_id, expires_at=self.find_end(config, None))
-        await self.create(agent_id, "", session_id=session_id, metadata=metadata, vault_ids=vault_ids)
+        await self.create(agent_id, "", session_id=session_id, metadata=metadata, vault_ids=vault_ids, budget=budget)
         return agent_id
 
     def find_end(self, config: AgentConfig, expires_after: Expiry | None) -> int | None:
@@ -212,6 +219,7 @@ class Sessions:
             vector_db_id=record.vector_db_id,
             forked_from=record.forked_from,
             metadata=metadata or None,
+            budget=record.budget,
         )
         return session, others() if more else None
 

@@ -207,4 +207,4 @@ class AutomationRuns:
 def read_time(text: str) -> datetime:
     """Return the time for which Scheduler sends a task. Raises ValueError."""
     moment = datetime.fromisoformat(text)
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)

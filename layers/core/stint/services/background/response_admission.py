@@ -54,6 +54,7 @@ class ResponseLine:
         Raises:
             NotFound: there is no such conversation.
             Forbidden: the caller may not use the model.
+            QuotaExceeded: the conversation's budget is spent.
             InvalidRequest: the request has credentials, is not to be stored, has an image that cannot be used, or its
                 model is unknown.
             Stopped: the conversation, the caller's key or the tenant was stopped.
@@ -69,7 +70,10 @@ class ResponseLine:
         await self.responses.planner.registry.route(request.model or self.responses.default_model)
         async with self.responses.meters.watch():
             await refuse_stopped(stop_name("conversation", self.conversation_id))
-        record_owners(await self.store.conversation_leases.find_owners(self.tenant, self.conversation_id))
+        owned = await self.store.conversation_leases.find_owned(self.tenant, self.conversation_id)
+        record_owners(owned.owners)
+        if owned.ledger is not None:
+            owned.ledger.require()
         for user in end_users_of(request.safety_identifier, request.user):
             own = OwnedObject(kind="conversation", id=self.conversation_id)
             await self.store.end_users.add(self.tenant, user, own)

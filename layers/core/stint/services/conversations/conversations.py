@@ -28,8 +28,8 @@ from stint.domain.openai.conversations import (
     UpdateConversation,
 )
 from stint.domain.openai.input_items import InputItem
-from stint.domain.openai.items import PREFIXES, Item, ItemReference
-from stint.domain.openai.mcp_items import McpApprovalResponse, McpCall
+from stint.domain.openai.items import PREFIXES, HostedCall, Item, ItemReference
+from stint.domain.openai.mcp_items import McpApprovalResponse
 from stint.domain.openai.response_resource import ItemList
 from stint.domain.tasks import DeletionTask
 from stint.services.conversations.include import include_fields
@@ -96,6 +96,7 @@ class Conversations:
             created_at=now,
             metadata=request.metadata,
             expires_at=find_end(now, request.expires_after, self.retention_days),
+            budget=request.budget.show() if request.budget else None,
         )
         # The answer that is stored for repetitions must not outlive the conversation.
         record_end(conversation.expires_at)
@@ -197,7 +198,5 @@ def rename(items: Sequence[InputItem]) -> Sequence[Item]:
 
 
 def replace_ids(item: Item, new_ids: Mapping[str, str]) -> Item:
-    match item:
-        case McpApprovalResponse(approval_request_id=str(asked)) | McpCall(approval_request_id=str(asked)):
-            return item.model_copy(update={"approval_request_id": new_ids.get(asked, asked)})
-    return item
+    asked = item.approval_request_id if isinstance(item, McpApprovalResponse | HostedCall) else None
+    return item if asked is None else item.model_copy(update={"approval_request_id": new_ids.get(asked, asked)})

@@ -10,6 +10,7 @@ import json
 from collections.abc import Callable, Sequence
 
 from stint.dataclasses import dataclass
+from stint.domain.approvals import needs_approval
 from stint.domain.content import text_of
 from stint.domain.errors import InvalidRequest, ToolUnavailable
 from stint.domain.ids import new_id
@@ -19,6 +20,7 @@ from stint.domain.llama_stack.rag import MAX_QUERY_LENGTH
 from stint.domain.tools import AgentToolGroupWithArgs
 from stint.loop.tool_timeout import run_with_grace
 from stint.loop.toolbox import ServerTool
+from stint.services.registry.selections import read_approval
 from stint.services.registry.tools import Tools
 from stint.tools.port import ATTACHMENTS, REMOTE_EXECUTION, Invocation
 from stint.tools.secret_references import refuse_references
@@ -59,6 +61,10 @@ class CustomQueries:
         if len(found) != 1:
             names = ", ".join(f"{group.identifier}/{tool.signature.name}" for tool in found)
             raise InvalidRequest(f"The toolgroup {config.toolgroup!r} has {len(found)} tools. Name one of: {names}")
+        if needs_approval(read_approval(group.args or {}, "query_generator_config"), found[0].signature.name):
+            raise InvalidRequest(
+                f"The calls of the toolgroup {config.toolgroup!r} wait for approval. Those of a query generator cannot."
+            )
         return found[0]
 
     async def check(self, config: CustomQueryGeneratorConfig, param: str) -> None:

@@ -38,8 +38,9 @@ from stint.domain.llama_stack.registrations import (
 from stint.services.registry.catalogue import Registered, split_groups, toolgroup_of
 from stint.services.registry.masking import masked_toolgroup
 from stint.services.registry.registry import Registry
+from stint.services.registry.selections import as_port, name_for_model, read_approval
 from stint.services.registry.tool_schemas import describe
-from stint.services.registry.tools import Tools, as_port, name_for_model, name_toolgroup
+from stint.services.registry.tools import Tools, name_toolgroup
 from stint.services.registry.unsupported_tools import refuse_not_offered
 from stint.tools.encrypted_credentials import EncryptedCredentials
 from stint.tools.list_budget import shared_list_budget
@@ -76,6 +77,7 @@ class Toolgroups:
         refuse_masked(request.mcp_endpoint and request.mcp_endpoint.uri, "mcp_endpoint")
         if (provider := self.tools.providers.get(request.provider_id)) is not None:
             await provider.check(as_port(toolgroup_of(request, None)))
+        read_approval(request.args or {}, "args")
         if request.mcp_endpoint is not None and request.provider_id != MCP:
             await self.check_endpoint(request.mcp_endpoint)
         # Of what the request contains, before anything is encrypted.

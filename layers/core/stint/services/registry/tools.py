@@ -2,7 +2,7 @@
 
 Models know a tool by one name without its toolgroup, so a name must be unique in a turn: two tools with the same name
 are refused by the names of their owners. The same tool of the same toolgroup may be named again, for example by the
-turn; the later arguments win, one by one.
+turn; the later arguments win, one by one, and approvals add up (`tool_approvals.py`).
 
 All toolgroups of a turn list their tools at the same time. Lists are cached by the providers, and a turn whose server
 does not answer fails here, before it is stored.
@@ -12,55 +12,34 @@ import asyncio
 import logging
 from collections.abc import Mapping, Sequence
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeGuard
 
 from stint.dataclasses import dataclass, replace
+from stint.domain.approvals import Approval
 from stint.domain.errors import InvalidRequest, StintError, ToolUnavailable, UnresolvableURL
 from stint.domain.inference import ToolSignature
 from stint.domain.llama_stack.agents import AgentConfig
 from stint.domain.llama_stack.registrations import ToolGroup
-from stint.domain.tools import AgentToolGroup, ServerWithVaults
+from stint.domain.tools import AgentToolGroup, AgentToolGroupWithArgs, ServerWithVaults
 from stint.loop.toolbox import ServerTool, Toolbox, refuse_too_many
 from stint.services.registry.registry import Registry
+from stint.services.registry.selections import Selection, as_port, name_for_model
 from stint.services.registry.tool_schemas import signature_of
 from stint.services.registry.unsupported_tools import refuse_not_offered
 from stint.tools.list_budget import shared_list_budget
 from stint.tools.port import (
-    MCP,
     MCP_SERVER,
-    MODEL_NAMES,
     REMOTE_EXECUTION,
     SEARCH_PROVIDERS,
     SERVER_REFUSED,
     WEB_SEARCH_GROUP,
-    Toolgroup,
     ToolProvider,
 )
 
-if TYPE_CHECKING:  # few agents name an MCP server without a registration
-    from stint.domain.mcp_servers import InlineMcpServer
-
 logger = logging.getLogger(__name__)
 
-APPROVAL = "require_approval"
 NONE = frozenset[str]()
 SERVER_OF = attrgetter("server")
-INLINE = (f"{REMOTE_EXECUTION}/", f"{MCP_SERVER}/")
-"""How the identifiers of toolgroups begin that agents or turns define themselves."""
-
-
-@dataclass(frozen=True, slots=True)
-class Selection:
-    """The tools that an agent or a turn uses of a toolgroup: all or one. `args` override the model's arguments.
-
-    `server` is the definition of an inline MCP server. Unless it is required, a turn runs without its tools if it
-    cannot be reached.
-    """
-
-    toolgroup: ToolGroup
-    tool_name: str | None
-    args: Mapping[str, Any]
-    server: "InlineMcpServer | None" = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,16 +51,23 @@ class Tools:
     result_bytes: int
 
     async def make_toolbox(
-        self, config: AgentConfig, added: Sequence[AgentToolGroup], provider_data: Mapping[str, Any]
+        self,
+        config: AgentConfig,
+        added: Sequence[AgentToolGroup],
+        provider_data: Mapping[str, Any],
+        approval: Approval | None = None,
     ) -> Toolbox:
         """Collect the tools of a turn: the client's, and those of the agent's and the turn's toolgroups.
+
+        `approval` is that of the turn for all tools.
 
         Raises:
             InvalidRequest: a toolgroup or tool is unknown, two tools have the same name, or there are too many.
             ToolUnavailable: a toolgroup's provider cannot list its tools, and there is no cached list.
         """
         client = {tool.name: signature_of(tool) for tool in config.client_tools}
-        selections = [await self.select(wanted) for wanted in (*config.toolgroups, *added) if not is_disabled(wanted)]
+        named = (*config.toolgroups, *added)
+        selections = [await self.select(wanted) for wanted in named if not is_disabled(wanted)]
         # A toolgroup is listed once, however many of its tools are named.
         groups = {selection.toolgroup.identifier: selection.toolgroup for selection in selections}
         optional = find_optional(selections) if any(map(SERVER_OF, selections)) else ()
@@ -97,7 +83,14 @@ class Tools:
             for tool in self.select_tools(selection, signatures[selection.toolgroup.identifier]):
                 add_tool(server, tool, client)
         refuse_too_many(server, "toolgroups", "Name the ones to use as group/tool.")
-        approvals = find_approvals(server) if server else NONE
+        approvals = NONE
+        of_all = [each for each in (config.require_approval, approval) if each is not None]
+        off = [each.require_approval for each in named if is_disabled(each) and each.require_approval is not None]
+        if of_all or off or any(selection.may_ask for selection in selections):
+            from stint.services.registry.tool_approvals import find_approvals, read_rules, rule_of_search  # noqa: PLC0415
+
+            rules = read_rules(of_all, selections, signatures, server)
+            approvals = find_approvals(server, [*rules, *map(rule_of_search, off)])
         return Toolbox(client, server, provider_data, self.result_bytes, approvals)
 
     async def select(self, wanted: AgentToolGroup) -> Selection:
@@ -107,17 +100,18 @@ class Tools:
             InvalidRequest: there is no such toolgroup.
         """
         name, args = (wanted, {}) if isinstance(wanted, str) else (wanted.name, wanted.args)
+        approval = None if isinstance(wanted, str) else wanted.require_approval
         if name == REMOTE_EXECUTION:
             from stint.services.registry.inline_toolgroups import define_toolgroup  # noqa: PLC0415 - few agents have it
 
-            return Selection(define_toolgroup(args), None, {})
+            return Selection(define_toolgroup(args), None, {}, approval=approval)
         if name == MCP_SERVER:
             from stint.services.registry.inline_toolgroups import define_server, read_server  # noqa: PLC0415 - likewise
 
             server = read_server(args)
             sealed = None if isinstance(wanted, str) else wanted.sealed
             vaults = wanted.vaults if isinstance(wanted, ServerWithVaults) else None
-            return Selection(define_server(server, args, sealed, vaults), None, {}, server)
+            return Selection(define_server(server, args, sealed, vaults), None, {}, server, approval)
         found = await self.registry.find_toolgroup(name)
         if found is None:
             refuse_not_offered(name)
@@ -126,7 +120,7 @@ class Tools:
                 code="toolgroup_not_found",
                 param="toolgroups",
             )
-        return Selection(*found, args)
+        return Selection(*found, args, approval=approval)
 
     async def signatures(
         self, group: ToolGroup, provider_data: Mapping[str, Any], param: str = "toolgroups"
@@ -205,7 +199,7 @@ class Tools:
         return wanted
 
 
-def is_disabled(group: AgentToolGroup) -> bool:
+def is_disabled(group: AgentToolGroup) -> TypeGuard[AgentToolGroupWithArgs]:
     """Return whether a toolgroup is a web search that says only that the model gets none."""
     return not isinstance(group, str) and group.name == WEB_SEARCH_GROUP and group.args.get("mode") == "disabled"
 
@@ -221,22 +215,6 @@ def find_optional(selections: Sequence[Selection]) -> set[str]:
     inline = [(each.toolgroup.identifier, each.server) for each in selections if each.server is not None]
     refuse_conflicts(server for _, server in inline)
     return {identifier for identifier, server in inline if not server.required}
-
-
-def find_approvals(server: Mapping[str, ServerTool]) -> frozenset[str]:
-    """Return the names of the tools whose calls wait for the client's approval: those of MCP servers that say so."""
-    asking = {
-        tool.toolgroup.toolgroup_id: tool.toolgroup.config
-        for tool in server.values()
-        if tool.toolgroup.provider_id == MCP and APPROVAL in tool.toolgroup.config
-    }
-    if not asking:
-        return NONE
-    from stint.domain.mcp_servers import McpAccess  # noqa: PLC0415 - few toolgroups ask
-
-    access = {name: McpAccess.model_validate(config) for name, config in asking.items()}
-    owned = [(name, access.get(tool.toolgroup.toolgroup_id)) for name, tool in server.items()]
-    return frozenset(name for name, group in owned if group is not None and group.needs_approval(name))
 
 
 def add_tool(server: dict[str, ServerTool], tool: ServerTool, client: Mapping[str, ToolSignature]) -> None:
@@ -260,26 +238,6 @@ def name_toolgroup(group: ToolGroup, error: StintError) -> StintError:
     return type(error)(f"Toolgroup {group.identifier!r}: {error.message}", code=error.code, param=error.param)
 
 
-def name_for_model(provider_id: str, name: str) -> str:
-    """Return the models' name of a tool."""
-    return MODEL_NAMES.get(name, name) if provider_id in SEARCH_PROVIDERS else name
-
-
 def alias_of(signature: ToolSignature, name: str) -> str | None:
     """Return the name of a tool in the registry, if models know it by another `name`."""
     return signature.name if signature.name != name else None
-
-
-def as_port(group: ToolGroup) -> Toolgroup:
-    """Return a registered toolgroup in the form of the port."""
-    endpoint = group.mcp_endpoint.uri if group.mcp_endpoint else None
-    inline = group.identifier.startswith(INLINE)  # nobody registered it, so it may name no secrets
-    return Toolgroup(
-        group.identifier,
-        group.provider_id,
-        endpoint,
-        group.args or {},
-        sealed=group.sealed or "",
-        registered=not inline,
-        vaults=group.vaults if inline else None,
-    )

@@ -40,7 +40,15 @@ from stint.services.responses.recovery import Recovery, interrupted_record, mark
 from stint.services.runs.webhook_events import NO_WEBHOOKS, WebhookEvents
 from stint.store.lease import Lease
 from stint.store.response_logs import NO_LINKS, Chain, place_after_chain, place_after_response
+from stint.store.session_ledgers import find_ledger, noting
 from stint.store.store import Store
+
+
+@dataclass(frozen=True, slots=True)
+class FinishedHolder:
+    """A holder of a conversation that has ended. `spent` has the totals of the conversation's budget in its log."""
+
+    spent: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,15 +68,20 @@ class ConversationRecovery:
             NotFound: the conversation does not exist.
         """
         lapsed = await self.store.conversation_leases.find_lapsed(self.tenant, conversation_id)
-        if lapsed is None or not await self.finish_holder(conversation_id, lapsed.holder, lapsed.expires_at):
+        if lapsed is None:
             return False
-        await self.store.conversation_leases.clear(self.tenant, conversation_id, lapsed)
+        finished = await self.finish_holder(conversation_id, lapsed.holder, lapsed.expires_at)
+        if finished is None:
+            return False
+        await self.store.conversation_leases.clear(self.tenant, conversation_id, lapsed, finished.spent)
         return True
 
-    async def finish_holder(self, conversation_id: str, response_id: str, expires_at: int | None) -> bool:
+    async def finish_holder(
+        self, conversation_id: str, response_id: str, expires_at: int | None
+    ) -> FinishedHolder | None:
         """End a foreground response whose lease on a conversation lapsed, and add the items of a response that ended.
 
-        Return False for a background response that has not ended, because its worker continues it. `expires_at` is that
+        Return None for a background response that has not ended, because its worker continues it. `expires_at` is that
         of the conversation.
 
         Raises:
@@ -76,12 +89,12 @@ class ConversationRecovery:
         """
         stored = await self._find_ended(response_id)
         if stored is None:
-            return True
+            return FinishedHolder()
         if stored.ending is None:
-            return False
+            return None
         writer = self.make_writer(conversation_id, expires_at)
         await writer.put_items(await writer.pack_items(stored))
-        return True
+        return FinishedHolder(stored.spent)
 
     def make_writer(
         self, conversation_id: str, expires_at: int | None, lease: Lease | None = None
@@ -216,6 +229,7 @@ class Contexts:
             NotFound: there is no such conversation.
             Conflict: `conversation_locked` while another response runs in it, or waits to.
             ContextLengthExceeded: it is too long, and may not be shortened.
+            QuotaExceeded: its budget is spent.
         """
         name_run("", conversation_id)
         asked, span = asyncio.get_running_loop().time(), lease_span(self.lease_seconds, deadline)
@@ -227,15 +241,23 @@ class Contexts:
             await asyncio.gather(early, return_exceptions=True)
             self.reader.note_acquired(conversation_id, error)
             raise
+        if (ledger := find_ledger(lease.item, f"Conversation {conversation_id}")) is not None:
+            lease = noting(lease, ledger)
         keeper = LeaseKeeper(lease, self.lease_seconds, deadline, asked + span)
         async with keeper.released_on_error():
             listed = await self.choose_list(conversation_id, early, lease)
             if lease.taken_over is not None:
                 end = lease.item.get("expires_at")
-                await self.conversations.finish_holder(conversation_id, lease.taken_over, end)
+                finished = await self.conversations.finish_holder(conversation_id, lease.taken_over, end)
+                if ledger is not None and finished is not None:
+                    ledger.note(finished.spent)
             found = await self.reader.read(conversation_id, listed, lease)
             self.refuse_excess(complete=found.complete, shortens=shortens)
-        found.context.keeper = keeper
+            if ledger is not None:
+                from stint.spending.session_spending import limit_run  # noqa: PLC0415 - few conversations have one
+
+                limit_run(ledger)
+        found.context.keeper, found.context.ledger = keeper, ledger
         return found.context
 
     async def choose_list(
@@ -262,10 +284,12 @@ class Contexts:
         while no worker renews the lease: its record counts. That is read only when the lease has lapsed.
         """
         waiting: list[StoredResponse] = []
+        spent: dict[str, str | None] = {}
 
         async def waits(holder: str) -> bool:
             with suppress(NotFound):
                 stored = await self.store.responses.get(self.tenant, holder)
+                spent[holder] = stored.spent
                 if stored.header.background and stored.ending is None:
                     waiting.append(stored)
                     return True
@@ -279,6 +303,7 @@ class Contexts:
             seconds,
             waits,
             again=again,
+            spent_by=spent.get,
         )
         try:
             return await acquire()

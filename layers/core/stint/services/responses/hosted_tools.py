@@ -1,6 +1,6 @@
 """The hosted tools of a response, and those that its model may call."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Self
 
 from stint.dataclasses import dataclass, field
@@ -19,6 +19,7 @@ from stint.domain.openai.response_tools import (
     McpChoice,
     McpTool,
     NamedChoice,
+    ResponseTool,
     ResponseToolChoice,
     WebSearchTool,
 )
@@ -69,6 +70,7 @@ class HostedTools:
         offered = [(server.server_label, info.name) for server in listed for info in server.tools]
         servers = {name: label for label, name in offered if may_call(name, names)}
         approvals = [name for name, label in servers.items() if by_label[label].needs_approval(name)]
+        approvals += [name for name in hosted_approvals(settings.tools) if may_call(name, names)]
         functions = [tool.name for tool in settings.tools if isinstance(tool, FunctionTool)]
         searches_files = any(isinstance(tool, FileSearchTool) for tool in settings.tools)
         return cls(
@@ -81,6 +83,20 @@ class HostedTools:
             searches_files and is_plain(settings),
             any(isinstance(tool, CodeInterpreterTool) for tool in settings.tools) and may_call(CODE_INTERPRETER, names),
         )
+
+
+def hosted_approvals(tools: Iterable[ResponseTool]) -> Iterator[str]:
+    """Yield the models' names of the tools whose calls wait for approval, besides those of MCP servers."""
+    for tool in tools:
+        match tool:
+            case WebSearchTool(require_approval="always"):
+                yield WEB_SEARCH
+            case FileSearchTool(require_approval="always"):
+                yield FILE_SEARCH
+            case ImageGenerationTool(require_approval="always"):
+                yield IMAGE_GENERATION
+            case CodeInterpreterTool(require_approval="always"):
+                yield CODE_INTERPRETER
 
 
 def find_image_tool(settings: ResponseSettings) -> ImageGenerationTool | None:

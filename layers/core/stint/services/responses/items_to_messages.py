@@ -27,6 +27,7 @@ from stint.domain.openai.items import (
     CompactionItem,
     FunctionCall,
     FunctionCallOutput,
+    HostedCall,
     Item,
     Message,
     ReasoningItem,
@@ -86,18 +87,11 @@ class Draft:
         self.calls.append(call)
         self.results.append(ToolResult(call.call_id, call.tool_name, result))
 
-    def add_image(self, item: ImageGenerationCall, call_id: str) -> None:
-        """Add a call that generated an image, without the image."""
-        from stint.services.responses.image_items import image_note  # noqa: PLC0415 - few responses have images
-
-        prompt = json.dumps({"prompt": item.revised_prompt or ""}, ensure_ascii=False)
-        self.add_hosted(call_of(call_id, IMAGE_GENERATION, prompt), image_note(item))
-
 
 class MessageBuilder:
     """Adds items to a transcript. `texts` has the texts of their files, in order.
 
-    `approved` has the approved calls of MCP tools, which run now; `later` follows them. A `lenient` reader ignores
+    `approved` has the approved calls, which run now; `later` follows them. A `lenient` reader ignores
     outputs of unknown calls, for contexts without their older part.
     """
 
@@ -155,28 +149,37 @@ class MessageBuilder:
                 draft.calls.append(call_of(item.call_id, item.name, item.arguments))
             case McpApprovalRequest():
                 draft.calls.append(call_of(item.id, item.name, item.arguments))
-            case McpCall(approval_request_id=str(asked)) if asked in self.transcript.open:
-                self.transcript.append_message(ToolResult(asked, item.name, result_or_sent(item, result_of(item))))
-                self.consented.pop(asked, None)
-                if next(iter(self.consented), None) not in self.transcript.open:
-                    self.keep_approved()
+            case _ if (asked := self.find_open_request(item)) is not None:
+                self.add_approved(asked, item_result(item))
             case McpCall():
-                call = call_of(hosted_id, item.name, item.arguments)
-                draft.add_hosted(call, result_or_sent(item, result_of(item)))
+                draft.add_hosted(call_of(hosted_id, item.name, item.arguments), item_result(item))
             case WebSearchCall():
                 query = json.dumps({"query": item.action.query}, ensure_ascii=False)
-                draft.add_hosted(call_of(hosted_id, WEB_SEARCH, query), urls_of(item))
+                draft.add_hosted(call_of(hosted_id, WEB_SEARCH, query), item_result(item))
             case FileSearchCall():
                 query = json.dumps({"query": " ".join(item.queries)}, ensure_ascii=False)
-                draft.add_hosted(call_of(hosted_id, FILE_SEARCH, query), chunks_of(item))
+                draft.add_hosted(call_of(hosted_id, FILE_SEARCH, query), item_result(item))
             case ImageGenerationCall():
-                draft.add_image(item, hosted_id)
+                prompt = json.dumps({"prompt": item.revised_prompt or ""}, ensure_ascii=False)
+                draft.add_hosted(call_of(hosted_id, IMAGE_GENERATION, prompt), item_result(item))
             case CodeInterpreterCall():
                 code = json.dumps({"code": item.code or ""}, ensure_ascii=False)
-                draft.add_hosted(call_of(hosted_id, CODE_INTERPRETER, code), result_or_sent(item, logs_in(item)))
+                draft.add_hosted(call_of(hosted_id, CODE_INTERPRETER, code), item_result(item))
             case _:
                 draft.close(self.transcript)
                 self.add_other(item, iter(stored.texts))
+
+    def find_open_request(self, item: Item) -> str | None:
+        """Return the approval request of a call that ran after it, if the call has no result yet."""
+        asked = item.approval_request_id if isinstance(item, HostedCall) else None
+        return asked if asked in self.transcript.open else None
+
+    def add_approved(self, asked: str, result: str) -> None:
+        """Append the result of a call that has run after its approval."""
+        self.transcript.append_message(ToolResult(asked, self.transcript.open[asked].tool_name, result))
+        self.consented.pop(asked, None)
+        if next(iter(self.consented), None) not in self.transcript.open:
+            self.keep_approved()
 
     def add_other(self, item: Item, texts: Iterator[str]) -> None:
         """Append an item that is not the assistant's."""
@@ -256,6 +259,24 @@ def call_of(call_id: str, name: str, arguments: str) -> ToolCall:
         parsed = None
     known = parsed if isinstance(parsed, dict) else arguments
     return ToolCall(call_id=call_id, tool_name=name, arguments=known, arguments_json=arguments or "{}")
+
+
+def item_result(item: Item) -> str:
+    """Return the result of a call that the server ran, for the model. That of an image is without the image."""
+    match item:
+        case McpCall():
+            return result_or_sent(item, result_of(item))
+        case WebSearchCall():
+            return urls_of(item)
+        case FileSearchCall():
+            return chunks_of(item)
+        case CodeInterpreterCall():
+            return result_or_sent(item, logs_in(item))
+        case ImageGenerationCall():
+            from stint.services.responses.image_items import image_note  # noqa: PLC0415 - few responses have images
+
+            return image_note(item)
+    return ""
 
 
 def result_or_sent(item: McpCall | CodeInterpreterCall, result: str) -> str:

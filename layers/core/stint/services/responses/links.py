@@ -19,6 +19,7 @@ from stint.dataclasses import dataclass, field
 from stint.domain.inference import AssistantAnswer, ModelMessage
 from stint.domain.openai.items import FunctionCall, Item, Message
 from stint.domain.openai.stored_responses import ResponseHeader, ResponseRecord, StoredResponse
+from stint.domain.session_budgets import SessionLedger
 from stint.domain.steps import InferenceStep, ToolExecutionStep
 from stint.loop.lease_keeper import LeaseKeeper
 from stint.loop.transcript import Transcript
@@ -79,6 +80,9 @@ class Context:
 
     keeper: LeaseKeeper[Lease] | None = None
     """Keeps the lease of the conversation that is continued, as long as the response runs."""
+
+    ledger: SessionLedger | None = None
+    """The budget of the conversation that is continued; None if it has none."""
 
     def place(self, header: ResponseHeader) -> None:
         """Place the header of a response after those that it continues."""

@@ -166,7 +166,7 @@ class OutputItems:
             self.items.append(item)
         else:
             request = self.calls.requests[call.call_id] = self.next_id("mcpr")
-            label = self.hosted.servers[call.tool_name]
+            label = self.hosted.servers.get(call.tool_name, call.tool_name)  # a tool without a server has its own name
             self.items.append(
                 McpApprovalRequest(id=request, server_label=label, name=call.tool_name, arguments=arguments)
             )
@@ -220,6 +220,11 @@ class OutputItems:
 
     def opened(self, call: ToolCall) -> HostedCall | None:
         """Return the item of a call that the server starts to run; None if it is not a hosted tool's."""
+        item = self.item_of(call)
+        asked = call.call_id if call.call_id.startswith("mcpr_") else None
+        return item.model_copy(update={"approval_request_id": asked}) if item is not None and asked else item
+
+    def item_of(self, call: ToolCall) -> HostedCall | None:
         name = call.tool_name
         if call.call_id in self.calls.refused:
             return None
@@ -230,7 +235,6 @@ class OutputItems:
                 name=name,
                 arguments=text_of_arguments(call),
                 status="in_progress",
-                approval_request_id=call.call_id if call.call_id.startswith("mcpr_") else None,
             )
         if name == IMAGE_GENERATION and self.hosted.image_tool is not None and isinstance(call.arguments, dict):
             from stint.services.responses.image_items import open_image  # noqa: PLC0415 - few responses have images

@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from stint.dataclasses import dataclass, replace
+from stint.domain.approvals import needs_approval
 from stint.domain.errors import InvalidRequest, error_param, rename_param
 from stint.domain.inference import (
     AnswerFormat,
@@ -45,7 +46,8 @@ from stint.models.json_schemas import ANY_OBJECT
 from stint.models.port import ChatModel
 from stint.models.routing import Router
 from stint.services.registry.registry import Registry
-from stint.services.registry.tools import Tools, as_port
+from stint.services.registry.selections import as_port, read_approval
+from stint.services.registry.tools import Tools
 from stint.services.responses.code_runs import CodeAccess, code_interpreter
 from stint.services.responses.hosted_tools import WEB_SEARCH, HostedTools, callable_names, list_item, names_of
 from stint.services.responses.masking import with_credentials
@@ -188,6 +190,11 @@ class ResponsePlanner:
             )
         from stint.services.registry.web_searches import PAGES  # noqa: PLC0415 - few responses search the web
 
+        if needs_approval(read_approval(group.args or {}, "tools"), WEB_SEARCH) and tool.require_approval != "always":
+            raise InvalidRequest(
+                f"The calls of the toolgroup {WEB_SEARCH_GROUP!r} wait for approval. Set require_approval to 'always'.",
+                param="tools",
+            )
         limits = {"max_results": PAGES[tool.search_context_size]} if group.provider_id in SEARCH_PROVIDERS else {}
         return ServerTool(signature, as_port(group), provider, limits)
 

@@ -34,6 +34,7 @@ from stint.domain.openai.stored_responses import (
     StoredResponse,
 )
 from stint.domain.run_outcome import RunOutcome, RunStatus
+from stint.domain.session_budgets import SessionLedger
 from stint.domain.steps import InferenceStep, MemoryRetrievalStep, ShieldCallStep, Step, ToolExecutionStep
 from stint.domain.stored_messages import CompactedHistory
 from stint.loop.lease_keeper import LeaseKeeper, Renewable, lease_span
@@ -92,6 +93,9 @@ class ResponseLog:
 
     attempt: RequestAttempt = NO_ATTEMPT
     """A retry finds the response by it."""
+
+    ledger: SessionLedger | None = None
+    """The budget of the conversation; None if it has none."""
 
     webhooks: WebhookEvents = NO_WEBHOOKS
     """Announces the ending. The worker announces that of a background response, with its completion event."""
@@ -189,6 +193,8 @@ class ResponseLog:
     async def write(self, record: ResponseRecord) -> None:
         """Store a record unchanged. Raises as `append` does."""
         self.check()
+        if self.ledger is not None:
+            record.spent = self.ledger.pack()
         items = await self.pack_items(record)  # before the record, whose consumption includes their write units
         if record.ending is not None:
             units = len(self.all_keepers) + (self.store is not None) + sum(map(write_units, items))

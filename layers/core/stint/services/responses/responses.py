@@ -184,9 +184,15 @@ class Responses:
                 return await self.contexts.from_response(header.previous_response_id, shortens=settings.shortens)
         if header.conversation_id is not None:
             with error_param("conversation"):
-                return await self.contexts.from_conversation(
+                context = await self.contexts.from_conversation(
                     header.conversation_id, header.response_id, deadline, shortens=settings.shortens, again=again
                 )
+            if context.ledger is not None:
+                from stint.spending.session_spending import require_price  # noqa: PLC0415 - few have a budget
+
+                async with released_on_error(context):
+                    await require_price(partial(self.planner.registry.route, header.model))
+            return context
         return self.contexts.new()
 
     def make_run(
@@ -213,8 +219,12 @@ class Responses:
             sources=context.sources | files_in(header.input) if is_plain(header.settings) else {},
             make_line=make_line,
             attempt=prepared.attempt,
+            ledger=context.ledger,
             webhooks=self.contexts.recovery.webhooks,
         )
+        if context.ledger is not None:
+            for record in records:  # a worker that died may not have renewed the lease since
+                context.ledger.note(record.spent)
         reader, plan = context.reader, prepared.plan.plan
         if prepared.plan.cache_keys is not None:
             plan = replace(plan, cache_key=context.cache_key(header, prepared.plan.cache_keys))

@@ -1,4 +1,4 @@
-"""Approvals of calls in turns: tools of MCP servers that the server runs after its client has approved the call.
+"""Approvals of calls in turns: tools that the server runs after its client has approved the call.
 
     the call                        its state in the log
     waits for approval              the ending of the pause has its id in `unapproved`
@@ -11,10 +11,17 @@ after that may have sent the approved calls. So its turn is not continued, but e
 resume gets that.
 
 The loop knows calls by their tools. Models repeat the ids of calls, so an approved call is known here by its object.
+
+Between the pause and the resume, anyone may change the agent or a registration. A call that was approved as one tool
+must not run as another, or with other args, so the record of the pause has a fingerprint of each tool that asked. If it
+differs, the call does not run, and its result says so (docs/decisions.md, entry 153).
 """
 
+import json
 from collections import Counter
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence, Set
+from hashlib import sha256
+from typing import Any
 
 from stint.dataclasses import dataclass, replace
 from stint.domain.errors import InvalidRequest
@@ -25,10 +32,18 @@ from stint.domain.steps import SafetyViolation
 from stint.domain.tools import ToolCall, ToolResponse, write_denial
 from stint.loop.plan import Plan
 from stint.loop.screening import BoundShield, ToolShields
-from stint.loop.toolbox import Toolbox
+from stint.loop.toolbox import ServerTool, Toolbox
 from stint.loop.transcript import Transcript
+from stint.services.registry.tool_approvals import names_of
 from stint.services.turns.tool_responses import describe_mismatch, shorten
 from stint.shields.port import Shield, ShieldProvider, Touchpoint
+from stint.tools.masking import mask, mask_url
+
+CHANGED = (
+    "The user approved this call, but its tool was changed or removed meanwhile, so it did not run. Call it again."
+)
+NOT_OF_CALLS = frozenset({"require_approval", "allowed_tools", "timeout", "timeouts"})
+"""What the args of a toolgroup may say besides what its calls do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +144,38 @@ def match_approvals(calls: Sequence[ToolCall], approvals: Sequence[ToolApproval]
         )
     by_id = {each.call_id: each for each in approvals}
     return {call_id: by_id[call_id] for call_id in wanted}
+
+
+def fingerprint_tools(toolbox: Toolbox, names: Set[str]) -> dict[str, str]:
+    """Return the fingerprints of tools by their names: of what runs their calls, without credentials and limits."""
+    return {name: fingerprint(tool) for name in sorted(names) if (tool := toolbox.server.get(name)) is not None}
+
+
+def show_args(toolbox: Toolbox, names: Set[str]) -> dict[str, dict[str, Any]] | None:
+    """Return the args of tools, which replace arguments of the model, for whoever approves. Credentials are masked."""
+    tools = {name: tool for name in sorted(names) if (tool := toolbox.server.get(name)) is not None and tool.args}
+    return {name: mask(dict(tool.args)) for name, tool in tools.items()} or None
+
+
+def fingerprint(tool: ServerTool) -> str:
+    """Return a hash of what decides about the effect of a tool's call, besides the model's arguments."""
+    group = tool.toolgroup
+    config = {name: value for name, value in group.config.items() if name not in NOT_OF_CALLS}
+    named = [each for each in config.pop("tools", ()) if isinstance(each, dict) and each.get("name") in names_of(tool)]
+    endpoint = mask_url(group.mcp_endpoint, endpoint=True) if group.mcp_endpoint else None
+    parts = [group.toolgroup_id, group.provider_id, endpoint, *names_of(tool), mask([config, named, dict(tool.args)])]
+    return sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def find_changed(calls: Sequence[ToolCall], asked: Mapping[str, str], toolbox: Toolbox) -> list[ToolCall]:
+    """Return the calls whose tools are no longer those that asked for approval."""
+    names = {call.tool_name for call in calls} & asked.keys()
+    known = fingerprint_tools(toolbox, names)
+    return [call for call in calls if call.tool_name in names and known.get(call.tool_name) != asked[call.tool_name]]
+
+
+def refuse_changed(call: ToolCall) -> ToolResponse:
+    return ToolResponse(call_id=call.call_id, tool_name=call.tool_name, content=CHANGED, metadata={"error": True})
 
 
 def deny(call: ToolCall, approval: ToolApproval) -> ToolResponse:

@@ -2,14 +2,14 @@
 
 A plan is complete before the turn is stored, so that whatever can be refused is refused with a status of HTTP. The
 overrides of a turn replace whole fields of the agent, except `sampling_params` and `tool_config`, of which they replace
-those that they set, and toolgroups, which `Tools.make_toolbox` reads.
+those that they set, and toolgroups and approvals, which add to the agent's in `Tools.make_toolbox`.
 
 The registry is renewed while the session is opened (`prepare`); if that fails, the plan reads it again, and that error
 counts.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -41,6 +41,9 @@ from stint.tools.port import CallerSession, ProviderData
 
 if TYPE_CHECKING:  # few models take cache keys
     from stint.services.runs.cache_keys import FindCacheKeys
+
+ADDITIONS = ("toolgroups", "require_approval")
+"""The overrides of a turn that replace nothing. In place of the agent's, a turn could remove an approval."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +84,7 @@ class Planner:
         schema = answer_schema(config.response_format)
         refuse_bad_names([tool.name for tool in config.client_tools])
         model, model_id = self.router.resolve(await self.registry.route(config.model))
-        toolbox = await self.tools.make_toolbox(config, overrides.toolgroups, provider_data)
+        toolbox = await self.tools.make_toolbox(config, overrides.toolgroups, provider_data, overrides.require_approval)
         named = await self.shields.find_of_tools(config.tool_shields)
         toolbox = replace(toolbox, session=session, shields=name_shields(toolbox, named))
         if toolbox.approvals:
@@ -164,8 +167,8 @@ def answer_schema(response_format: JsonSchemaResponseFormat | GrammarResponseFor
 
 
 def override(agent: AgentConfig, overrides: TurnOverrides) -> AgentConfig:
-    """Return the agent's configuration with the turn's overrides, except toolgroups."""
-    changes = set_fields(overrides, but="toolgroups")
+    """Return the agent's configuration with the turn's overrides, except those that add to it."""
+    changes = set_fields(overrides, but=ADDITIONS)
     for name in ("sampling_params", "tool_config"):
         if name in changes:
             base: Schema = getattr(agent, name)
@@ -173,9 +176,9 @@ def override(agent: AgentConfig, overrides: TurnOverrides) -> AgentConfig:
     return agent.model_copy(update=changes)
 
 
-def set_fields(overrides: Schema, *, but: str = "") -> dict[str, Any]:
+def set_fields(overrides: Schema, *, but: Collection[str] = ()) -> dict[str, Any]:
     """Return the fields that have a value."""
-    fields = {name: getattr(overrides, name) for name in type(overrides).model_fields if name != but}
+    fields = {name: getattr(overrides, name) for name in type(overrides).model_fields if name not in but}
     return {name: value for name, value in fields.items() if value is not None}
 
 

@@ -7,6 +7,7 @@ Only the last turn of a session can be resumed, because the history after any ot
     awaits input                        lack a call, or have another one     InvalidRequest
     was resumed with the same ones      the same                             that step: the request is repeated
     was resumed with an approved call   the same                             Conflict: the call may have been sent
+    awaits input                        approve a call of a changed tool     it goes on; the call has an error as result
     completed                           answer calls in the model's text     it goes on; only the client knows the calls
     completed                           have the id of an answered call      Conflict
     failed, cancelled, or runs          -                                    Conflict
@@ -18,6 +19,7 @@ record from before the last pause is stale.
 import logging
 from collections.abc import Sequence, Set
 
+from stint.dataclasses import replace
 from stint.domain.errors import Conflict, StintError
 from stint.domain.ids import new_id
 from stint.domain.llama_stack.stored_turns import PendingCalls, StoredTurn, TurnRecord, unanswered_calls
@@ -29,6 +31,7 @@ from stint.domain.tools import ToolResponse
 from stint.loop.next_step import called_tools
 from stint.loop.plan import Plan
 from stint.loop.run import Log, Run
+from stint.loop.toolbox import Toolbox
 from stint.loop.transcript import Transcript
 from stint.services.runs.webhook_events import NO_WEBHOOKS, TurnPlace, WebhookEvents
 from stint.services.turns.tool_responses import REPLACED, ClientAnswer, check_new_responses, match_responses
@@ -137,6 +140,23 @@ def answer_approvals(turn: StoredTurn, noted: PendingCalls | None, request: Turn
     answers = pending.model_copy(update={"tool_calls": answered})
     step = answered_step(answers, [results[call.call_id] for call in answered]) if answered else None
     return ClientAnswer(step, [*decided.values()], approved)
+
+
+def withdraw_approvals(
+    answer: ClientAnswer, turn: StoredTurn, noted: PendingCalls | None, toolbox: Toolbox
+) -> ClientAnswer:
+    """Return an answer whose approved calls do not run if their tools have changed since they began to wait."""
+    from stint.services.turns.approvals import find_changed, refuse_changed  # noqa: PLC0415 - few calls wait for approval
+
+    changed = find_changed(answer.approved, turn.asked_tools, toolbox)
+    if not changed or turn.ending is None:
+        return answer
+    pending, step = waiting_calls(turn, turn.ending, noted), answer.step
+    results = {each.call_id: each for each in (*(step.tool_responses if step else ()), *map(refuse_changed, changed))}
+    answered = [call for call in pending.tool_calls if call.call_id in results]
+    answers = pending.model_copy(update={"tool_calls": answered})
+    given = answered_step(answers, [results[call.call_id] for call in answered])
+    return replace(answer, step=given, approved=[call for call in answer.approved if call.call_id not in results])
 
 
 def answered_ids(turn: StoredTurn) -> set[str]:

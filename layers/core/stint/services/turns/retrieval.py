@@ -64,10 +64,18 @@ def make_retriever(toolbox: Toolbox) -> ToolRetriever | None:
     """Return the retriever of a toolbox, if the arguments of its search ask for one.
 
     Raises:
-        InvalidRequest: the argument `retrieve` has another value than `before_inference`.
+        InvalidRequest: the argument `retrieve` has another value than `before_inference`, or the calls of the search
+            wait for approval.
     """
     for tool in toolbox.server.values():
         wanted = tool.args.get(RETRIEVE) if tool.toolgroup.provider_id == RAG_RUNTIME else None
+        if wanted is not None and tool.signature.name in toolbox.approvals:
+            raise InvalidRequest(
+                f"The calls of {tool.signature.name!r} wait for approval, so its args cannot have {RETRIEVE!r}. Only "
+                "calls by the model can wait. Remove one of them.",
+                code="approval_not_possible",
+                param="toolgroups",
+            )
         if wanted in (BEFORE_INFERENCE, ONLY_BEFORE_INFERENCE):
             return ToolRetriever(toolbox, tool, hidden=wanted == ONLY_BEFORE_INFERENCE)
         if wanted is not None:

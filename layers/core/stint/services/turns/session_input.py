@@ -146,12 +146,16 @@ class SessionInput:
             NotFound: there is no such session or turn.
             InvalidRequest: a call does not wait for a result, or has another one. The code is UNKNOWN_CALL.
             Forbidden: the session belongs to another end user, or the caller may not use its model.
+            QuotaExceeded: the session's budget is spent.
             Stopped: the session, the caller's key or the tenant was stopped.
         """
         async with self.turns.meters.watch():
             await refuse_stopped(stop_name("session", self.session_id))
         claim = self.turns.store.session_leases.claim
-        record_owners((await claim(*self.ids, owner=find_owner())).split())
+        session = await claim(*self.ids, owner=find_owner())
+        record_owners(session.owner.split())
+        if session.ledger is not None:
+            session.ledger.require()
         if answers:  # a message is checked as it is accepted
             await self.turns.require_model(self.agent_id, self.session_id)
         for turn_id in {each.turn_id for each in answers}:

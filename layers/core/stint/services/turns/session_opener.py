@@ -28,6 +28,7 @@ from stint.domain.llama_stack.turns import TurnResumeRequest
 from stint.domain.run_outcome import RunStatus
 from stint.domain.run_signals import TurnRef
 from stint.domain.schema import now
+from stint.domain.session_budgets import SessionLedger
 from stint.domain.stops import stop_name
 from stint.log_keys import add_log_keys
 from stint.loop.lease_keeper import LeaseKeeper, lease_span
@@ -147,9 +148,27 @@ class SessionOpener:
             receive_signals(turn)
             describe_run(RunDescription(turn, found.model, find_labels()))
             past = await self.reconcile(lease, known or SessionTranscript.of(value_of(history)), request)
+            if lease.ledger is not None:
+                await self.limit_turn(lease.ledger, lease, past.last, found)
             return OpenSession(
                 self.store, found, keeper, past, transcript=self.view(past, resume=resume, without=without)
             )
+
+    async def limit_turn(
+        self, ledger: SessionLedger, lease: SessionLease, last: StoredTurn | None, config: AgentConfig
+    ) -> None:
+        """Let the turn spend what the session has left, after what the log of its `last` turn says was spent.
+
+        Raises:
+            QuotaExceeded: nothing is left.
+            Forbidden: the session has a limit of money, and the agent's model has no price.
+        """
+        from stint.spending.session_spending import limit_run, require_price  # noqa: PLC0415 - few sessions have one
+
+        # Its process may have died before it released the lease, or another one has ended it since.
+        await lease.note_spent(last.spent if last is not None else None)
+        limit_run(ledger)
+        await require_price(lambda: self.agents.registry.route(config.model))
 
     async def read_own(self, lease: SessionLease, config: AgentConfig) -> AgentConfig:
         """Return the configuration of a session with settings of its own: one more read, unless it is cached."""

@@ -113,6 +113,21 @@ def shorten(call_ids: list[str]) -> str:
     return ", ".join(shown) + (f" and {len(call_ids) - len(shown)} more" if len(call_ids) > len(shown) else "")
 
 
+def refuse_results(messages: Sequence[InputMessage], transcript: Transcript, asked: Collection[str]) -> None:
+    """Refuse results of calls that were `asked` for approval: nobody may make up those of the server's tools.
+
+    Raises InvalidRequest.
+    """
+    for call, _ in match_calls(messages, transcript.open).values():
+        if call.call_id in asked and transcript.open.get(call.call_id) is call:
+            raise InvalidRequest(
+                f"Call {call.call_id[:100]} waits for approval, not for a result. Resume its turn with approvals, or "
+                "start a turn without its result.",
+                code="approvals_mismatch",
+                param="messages",
+            )
+
+
 @dataclass(slots=True)
 class ResultChecks:
     """The checks of the results that a client sends to a turn. `steps` has those of the results so far."""

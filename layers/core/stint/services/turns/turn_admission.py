@@ -48,6 +48,7 @@ class TurnLine:
             InvalidRequest: an image cannot be used.
             NotFound: there is no such agent or session.
             Forbidden: the session belongs to another end user, or the caller may not use the agent's model.
+            QuotaExceeded: the session's budget is spent.
             Stopped: the session, the caller's key or the tenant was stopped.
         """
         async with self.turns.meters.watch():
@@ -63,9 +64,15 @@ class TurnLine:
         return place, new_message(stored.model_dump_json(exclude_none=True))
 
     async def claim_session(self) -> None:
-        """Make the session the end user's, and note to whom it belongs, before a message is stored."""
+        """Make the session the end user's, and note to whom it belongs, before a message is stored.
+
+        Raises QuotaExceeded if the session's budget is spent.
+        """
         leases = self.turns.store.session_leases
-        record_owners((await leases.claim(self.turns.tenant, self.agent_id, self.session_id, find_owner())).split())
+        session = await leases.claim(self.turns.tenant, self.agent_id, self.session_id, find_owner())
+        record_owners(session.owner.split())
+        if session.ledger is not None:
+            session.ledger.require()
 
     async def start(
         self, request: TurnCreateRequest, context: RequestContext, _message_id: str, run_id: str, claim: Claim

@@ -17,7 +17,7 @@ The lease remembers where the history ends, so that the next turn need not read 
 knows where that is, so the lease forgets it before, and gets it back only after a success.
 """
 
-from collections.abc import Callable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING
@@ -31,8 +31,10 @@ from stint.domain.llama_stack.stored_turns import PendingCalls, StoredTurn, Turn
 from stint.domain.run_outcome import RunOutcome, RunStatus
 from stint.domain.steps import MemoryRetrievalStep, ShieldCallStep, Step, ToolExecutionStep
 from stint.domain.stored_messages import CompactedHistory
+from stint.domain.tools import ToolCall
 from stint.loop.lease_keeper import LeaseKeeper
 from stint.loop.running_step import RunningStep
+from stint.loop.toolbox import Toolbox
 from stint.loop.transcript import Transcript
 from stint.metering import ENDING_UNITS, read_meter
 from stint.services.runs.partial_writer import PartialStorage, make_storage
@@ -55,8 +57,8 @@ class TurnLog:
     """Writes a turn under the lease of its session, and keeps in `turn` what is stored.
 
     `make_line` makes the line of messages that wait for a session. `recorder` records the turn's end after that is
-    stored, and `webhooks` announces it. `running` is the step that is streamed. `approvals` has the names of the tools
-    whose calls need one.
+    stored, and `webhooks` announces it. `running` is the step that is streamed. `toolbox` tells which calls wait for
+    approval.
     """
 
     store: TurnStore
@@ -66,7 +68,7 @@ class TurnLog:
     recorder: SessionRecorder | None = None
     webhooks: WebhookEvents = NO_WEBHOOKS
     running: RunningStep = field(default_factory=RunningStep)
-    approvals: Set[str] = frozenset()
+    toolbox: Toolbox = field(default_factory=Toolbox)
 
     async def put_header(self) -> None:
         """Write the first record of a new turn.
@@ -98,7 +100,14 @@ class TurnLog:
             record.unfinished = self.running.whole()
         if ending is not None and ending.status is RunStatus.awaiting_input:
             # Before the pause: if the process dies in between, the turn fails, and nobody reads the calls.
-            record.unapproved = await self.put_pending(step, ending)
+            waiting = await self.put_pending(step, ending)
+            if asked := [call for call in waiting if call.tool_name in self.toolbox.approvals]:
+                from stint.services.turns.approvals import fingerprint_tools, show_args  # noqa: PLC0415 - few calls wait
+
+                record.unapproved = [call.call_id for call in asked]
+                names = {call.tool_name for call in asked}
+                record.asked_tools = fingerprint_tools(self.toolbox, names)
+                record.asked_args = show_args(self.toolbox, names)
         if ending is not None:
             ending.consumption = read_meter(ENDING_UNITS)
         await self.write(record)
@@ -142,6 +151,8 @@ class TurnLog:
         """Do nothing: no turn is resumed within a round of tools."""
 
     async def write(self, record: TurnRecord) -> None:
+        if (ledger := self.keeper.lease.ledger) is not None:
+            record.spent = ledger.pack()
         with self.writing():
             size = await self.store.append(self.keeper.lease, len(self.turn.records), record)
         if record.compaction is not None:
@@ -212,15 +223,12 @@ class TurnLog:
         body = content.encode() if isinstance(content, str) else StoredResult(content=content).to_json()
         return await self.store.put_body(self.keeper.lease, body)
 
-    async def put_pending(self, step: Step | None, pause: RunOutcome) -> list[str] | None:
-        """Store the calls that wait for the client, before the pause becomes visible.
-
-        The ids of those that wait for approval are returned, None if there are none.
-        """
+    async def put_pending(self, step: Step | None, pause: RunOutcome) -> list[ToolCall]:
+        """Store the calls that wait for the client, before the pause becomes visible, and return them."""
         steps = [*self.turn.steps, *([step] if step else [])]
         pending = calls_of_pause(self.turn.header.turn_id, steps, pause)
         await self.store.put_pending(self.keeper.lease, pending)
-        return [call.call_id for call in pending.tool_calls if call.tool_name in self.approvals] or None
+        return pending.tool_calls
 
     def mark_last(self) -> None:
         """Record that the session's history ends here."""

@@ -52,10 +52,11 @@ from stint.services.turns.resume import (
     refuse_waiting,
     resumed_run,
     stored_answer,
+    withdraw_approvals,
 )
 from stint.services.turns.session_documents import SessionDocuments
 from stint.services.turns.session_opener import OpenSession, SessionOpener
-from stint.services.turns.tool_responses import ResultChecks
+from stint.services.turns.tool_responses import ResultChecks, refuse_results
 from stint.services.turns.turn_log import TurnLog, make_partial_storage
 from stint.services.turns.turn_run import TurnRun, fail_turn, make_header, terminal_event
 from stint.spending.meters import Meters, metered
@@ -128,6 +129,8 @@ class Turns:
             overrides = TurnOverrides(**{name: getattr(request, name) for name in TurnOverrides.model_fields})
             plan = await self.planner.plan(session.config, overrides, context.provider_data, session.caller)
             plan, documents = await self.documents.read(session, plan, request.documents, deadline)
+            if session.last is not None and (asked := session.last.asked_last):
+                refuse_results(request.messages, session.transcript, asked)
             checks = ResultChecks(plan.toolbox, session.keeper.lease.turn_id, deadline)
             messages = await checks.check_messages(request.messages, session.transcript)
             asks = bool(plan.toolbox.approvals)
@@ -151,7 +154,7 @@ class Turns:
         make_line, webhooks = self.store.session_line, self.opener.webhooks
         recorder = self.opener.make_recorder(session)
         log = TurnLog(self.store.turns, session.keeper, turn, make_line, recorder=recorder, webhooks=webhooks)
-        log.approvals = plan.toolbox.approvals
+        log.toolbox = plan.toolbox
         return log
 
     @metered
@@ -185,6 +188,8 @@ class Turns:
             answer = stored or answer_turn(turn, calls, noted, request)
             overrides = kept_overrides(turn)
             plan = await self.planner.plan(session.config, overrides, context.provider_data, session.caller)
+            if answer.approved:
+                answer = withdraw_approvals(answer, turn, noted, plan.toolbox)
             log = self.make_log(session, turn, plan)
             checks = ResultChecks(plan.toolbox, turn_id, deadline)
             if stored is None and (given := answer.step) is not None:

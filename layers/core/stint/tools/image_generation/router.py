@@ -90,7 +90,9 @@ class MeteredImages:
         dollars, reservation = 0.0, None
         if meter.spending is not None:
             dollars = meter.require_price(full_id).cost_of(estimated, images=1)
-            reservation = await meter.spending.admit_call(estimated.total_tokens, dollars, dollars)
+            reservation = await meter.spending.admit_call(
+                estimated.total_tokens, dollars, dollars, estimated.total_tokens
+            )
         spent, cost = estimated.total_tokens, dollars
         try:
             image = await self.model.generate(model_id, prompt, options)
@@ -106,7 +108,7 @@ class MeteredImages:
             raise
         finally:
             if reservation:
-                await reservation.settle(spent, cost)
+                await reservation.settle(spent, cost, cost)
         return image
 
 

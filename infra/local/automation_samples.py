@@ -2,7 +2,7 @@
 
 import contextlib
 
-from infra.local.sample_ids import AGENT, AUTOMATION, INVOCATION, NEW_AUTOMATION
+from infra.local.sample_ids import AGENT, API_KEY, AUTOMATION, INVOCATION, NEW_AUTOMATION
 
 from stint.domain.errors import NotFound
 from stint.domain.ids import TENANT
@@ -16,7 +16,7 @@ CREATED_AT = 1756472000
 
 
 async def store_automation(store: Store) -> None:
-    """Store an automation with an invocation. Its schedule does not exist."""
+    """Store an automation of the sample key, with an invocation. Its schedule does not exist."""
     plan = SessionPlan(agent_id=AGENT, messages=[UserMessage(content="What is the weather in Oslo?")])
     automation = Automation(
         id=AUTOMATION,
@@ -27,7 +27,8 @@ async def store_automation(store: Store) -> None:
         timezone="Europe/Oslo",
         target=NewSessionTarget(request=plan.model_dump(mode="json")),
     )
-    await store.automations.create(TENANT, StoredAutomation(resource=automation, schedule=f"{AUTOMATION}.sample"))
+    stored = StoredAutomation(resource=automation, schedule=f"{AUTOMATION}.sample", key_id=API_KEY)
+    await store.automations.create(TENANT, stored)
     source = InvocationSource(created_at=CREATED_AT, scheduled_at=CREATED_AT, automation=automation)
     await store.invocations.put(TENANT, (AUTOMATION, INVOCATION), AGENT, source, None)
 

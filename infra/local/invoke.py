@@ -23,6 +23,7 @@ from infra.local.sample_ids import (
     AGENT,
     API_KEY,
     ASKING_EVENTS,
+    AUTOMATION,
     CHAT_COMPLETION,
     CONTAINER,
     CONVERSATION,
@@ -41,6 +42,7 @@ from infra.local.sample_ids import (
     VECTOR_STORES,
     WEBHOOK_ENDPOINT,
 )
+from infra.local.schedules import create_groups, name_groups
 from infra.local.state import State
 from infra.local.system import Function, Invoke, System
 
@@ -75,6 +77,7 @@ async def invoke_on(
             log_to_stderr("invoke", f"default model {cloud.models.default}{model_note(plan.shell)}")
         function = find_function(cloud.system, name)
         await asyncio.to_thread(create_buses, cloud.system, cloud.engine)
+        await asyncio.to_thread(create_groups, cloud.engine, name_groups(cloud.system))
         await prepare(payload, {**function.environment, **cloud.services})
         invocation = await cloud.functions.invoke(function.name, payload, stream=streams(cloud.system, function))
         try:
@@ -108,6 +111,7 @@ async def prepare(payload: bytes, environment: Mapping[str, str]) -> None:
         VECTOR_DB,
         *ASKING_EVENTS,
         API_KEY,
+        AUTOMATION,
         VAULT,
         NEW_VAULT,
         WEBHOOK_ENDPOINT,

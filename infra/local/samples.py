@@ -136,7 +136,7 @@ HOUR = 3_600
 
 
 async def store_api_key(table: Table) -> None:
-    """Store a key whose secret nobody has. Only the function `admin` has the table."""
+    """Store a key whose secret nobody has. Only the functions `admin` and `worker` have the table."""
     resource = ApiKeyObject(
         id=API_KEY,
         tenant=TENANT,

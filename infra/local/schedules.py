@@ -26,6 +26,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from infra.local.cloud import Cloud
 from infra.local.engine import RunningEngine
 from infra.local.queues import Log, Queues
+from infra.local.system import System
 
 from stint.domain.schedules import SCHEDULED_TIME
 
@@ -113,12 +114,6 @@ class Clock:
     def close(self) -> None:
         self._client.close()
 
-    def create_groups(self) -> None:
-        """Create the groups in the engine, unless they exist."""
-        for group in self._groups:
-            with contextlib.suppress(self._client.exceptions.ConflictException):
-                self._client.create_schedule_group(Name=group)
-
     def send_due(self, now: float) -> None:
         """Send what has become due since the last call, but no recurring time of more than MISSED_MINUTES ago."""
         until = datetime.fromtimestamp(now, UTC)
@@ -156,15 +151,28 @@ class Clock:
             self._client.delete_schedule(Name=schedule.name, GroupName=schedule.group)
 
 
+def create_groups(engine: RunningEngine, groups: list[str]) -> None:
+    """Create groups of schedules in the engine, unless they exist."""
+    with contextlib.closing(engine.client("scheduler")) as client:
+        for group in groups:
+            with contextlib.suppress(client.exceptions.ConflictException):
+                client.create_schedule_group(Name=group)
+
+
+def name_groups(system: System) -> list[str]:
+    """Return the names of the groups of schedules of the template."""
+    return [str(group["Name"]) for group in system.resolved("AWS::Scheduler::ScheduleGroup").values()]
+
+
 @contextlib.asynccontextmanager
 async def serving_schedules(cloud: Cloud, log: Log) -> AsyncIterator[None]:
     """Create the groups of schedules of the template, and send what is due in them. `log` gets (subject, line)."""
-    groups = [str(group["Name"]) for group in cloud.system.resolved("AWS::Scheduler::ScheduleGroup").values()]
+    groups = name_groups(cloud.system)
     if not groups:
         yield
         return
+    await asyncio.to_thread(create_groups, cloud.engine, groups)
     with contextlib.closing(Clock(cloud.engine, cloud.queues, groups, log, time.time())) as clock:
-        await asyncio.to_thread(clock.create_groups)
         ticking = asyncio.create_task(tick(clock))
         try:
             yield

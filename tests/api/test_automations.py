@@ -255,6 +255,12 @@ def test_times_that_never_come_are_refused(http: httpx.Client, fields: Any, code
     assert (status, error["code"], error["param"]) == (400, code, param)
 
 
+def test_a_field_that_is_missing_is_named_as_one_of_the_type(http: httpx.Client) -> None:
+    status, error = refuse(http, type="once", name="Once", target=begin())
+
+    assert (status, error["param"], error["message"]) == (400, "run_at", "run_at: Field required")
+
+
 def test_an_update_keeps_the_types(client: OpenAI, http: httpx.Client) -> None:
     daily = client.beta.agents.automations.create(**DAILY, target=begin())
     path, session = f"{AUTOMATIONS}/{daily.id}", start_session(client)

@@ -24,11 +24,20 @@ def openai(server: Served) -> Iterator[OpenAI]:
         yield client
 
 
+def read_table(app_fixture: AppFixture) -> list[dict[str, Any]]:
+    """Return all items of the table, which has those of other tests."""
+    pages = app_fixture.dynamodb.get_paginator("scan").paginate(
+        TableName=app_fixture.settings.table, ConsistentRead=True
+    )
+    return [item for page in pages for item in page["Items"]]
+
+
 def spend(app_fixture: AppFixture, session_id: str) -> None:
     """Let the record of a session say that its budget is spent."""
     tenant = app_fixture.tenant
-    items = app_fixture.dynamodb.scan(TableName=app_fixture.settings.table, ConsistentRead=True)["Items"]
-    own = [item for item in items if "budget" in item and session_id in item["pk"]["S"] + item["sk"]["S"]]
+    own = [
+        item for item in read_table(app_fixture) if "budget" in item and session_id in item["pk"]["S"] + item["sk"]["S"]
+    ]
     assert [item["pk"]["S"].split("#")[0] for item in own] == [tenant]
     key = {name: own[0][name] for name in ("pk", "sk")}
     app_fixture.dynamodb.update_item(
@@ -271,5 +280,4 @@ def test_a_deleted_session_leaves_no_counter(http: httpx.Client, app_fixture: Ap
 
     assert http.delete(f"{path}/{session_id}").status_code == 200
 
-    items = app_fixture.dynamodb.scan(TableName=app_fixture.settings.table, ConsistentRead=True)["Items"]
-    assert [item for item in items if session_id in item["pk"]["S"] and "spent" in item] == []
+    assert [item for item in read_table(app_fixture) if session_id in item["pk"]["S"] and "spent" in item] == []

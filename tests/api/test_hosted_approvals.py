@@ -217,3 +217,17 @@ def test_functions_are_the_clients_own(http: httpx.Client) -> None:
     error = assert_refused(post(http, tools=[WEATHER | {"require_approval": "always"}]), 400, "invalid_request")
 
     assert "The client runs functions itself" in error["message"]
+
+
+@pytest.mark.parametrize("names", [None, ["web_search"], ["brave_search"]])
+def test_a_registration_of_the_web_search_may_ask_for_approval(http: httpx.Client, names: list[str] | None) -> None:
+    approval = {"always": {"tool_names": names}} if names else "always"
+    registration = {"toolgroup_id": "builtin::websearch", "provider_id": "tavily-search"}
+    registered = http.post("/v1/toolgroups", json=registration | {"args": {"require_approval": approval}})
+
+    refused = post(http, call("web_search"), model=MODEL, tools=[{"type": "web_search"}])
+    asked = respond(http, call("web_search"), model=MODEL, tools=[tool("web_search")])
+
+    assert registered.status_code == 200, registered.text
+    assert assert_refused(refused, 400, "invalid_request")["param"] == "tools"
+    assert types_of(asked) == ["mcp_approval_request"]

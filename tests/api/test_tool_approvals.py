@@ -285,3 +285,20 @@ def test_a_message_does_not_steer_past_an_approval(http: httpx.Client, server: S
 
     assert (waiting.status, first.status_code, changed.status_code) == ("requires_action", 202, 400)
     assert [call.status for call in calls] == ["failed"]
+
+
+def test_an_endpoint_that_waits_writes_no_queries(http: httpx.Client) -> None:
+    def endpoint(name: str, path: str) -> Body:
+        return {"tools": [ENDPOINT | {"name": name, "method": "POST", "url": f"https://8.8.8.8{path}"}]}
+
+    def search(path: str) -> Body:
+        generator = {"type": "custom", "toolgroup": "builtin::remote_execution", "args": endpoint("write", path)}
+        return {"name": "builtin::rag", "args": {"memory_banks": [], "query_generator_config": generator}}
+
+    asking = {"name": "builtin::remote_execution", "args": endpoint("pay", "/pay/{id}"), "require_approval": "always"}
+    session = open_session(http, toolgroups=[asking])
+
+    refused = say(http, session, "Hi.", toolgroups=[search("/pay/1")])
+
+    assert assert_error(refused, 400, "approval_not_possible")["param"] == "toolgroups"
+    assert turn(http, session, "Hi.", toolgroups=[search("/queries")])["status"] == "completed"

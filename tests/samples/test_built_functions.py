@@ -20,6 +20,7 @@ from infra.local.invocation import Invocation
 from infra.local.invoke import EVENTS, find_function, prepare, streams
 from infra.local.proxy_response import Head, parse_buffered, read_prelude
 from infra.local.sample_ids import AGENT, DELETED_AGENT
+from infra.local.schedules import create_groups, name_groups
 from infra.openapi.document import describe_api
 from infra.scripts.openapi import DOCUMENT
 from tests.samples.answers import FILES, HTTP_FILES, STATUSES, Operation, check_answer, documents, operation_of
@@ -90,6 +91,7 @@ async def running(build: Path, interpreter: Path, engine: Engine) -> AsyncIterat
     shell = {"STINT_USAGE_SUMS": "true", "STINT_SESSION_STREAM_SECONDS": "1"}
     plan = Plan(shell, template=build / "template.yaml", python=interpreter, authorize=True)
     async with running_cloud(plan, engine.running, lambda name, line: log[name].append(line)) as cloud:
+        await asyncio.to_thread(create_groups, cloud.engine, name_groups(cloud.system))
         yield Built(cloud, log)
 
 

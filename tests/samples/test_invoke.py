@@ -36,6 +36,14 @@ def test_an_event_finds_what_it_names_whatever_the_last_one_did(tmp_path: Path) 
     assert payload["turn"]["turn_id"] == AWAITING_TURN
 
 
+def test_the_worker_runs_the_automation_of_the_samples(tmp_path: Path) -> None:
+    run = invoke("worker", "events/worker/run_automation.json", tmp_path)
+
+    assert (run.returncode, run.stdout) == (0, '{"batchItemFailures": []}\n'), run.stderr
+    assert "is deleted" not in run.stderr
+    assert "is paused" not in run.stderr
+
+
 @pytest.mark.parametrize("event", ["insert_documents", "insert_chunks"])
 def test_an_insertion_that_the_samples_have_needs_no_worker(tmp_path: Path, event: str) -> None:
     insertion = invoke("knowledge", f"events/knowledge/{event}.json", tmp_path)
@@ -54,7 +62,13 @@ def test_a_query_finds_the_document_of_the_samples(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("function", "event", "status"),
-    [("october", "run_shield", 200), ("registry", "get_usage", 200), ("october", "get_trace", 501)],
+    [
+        ("october", "run_shield", 200),
+        ("registry", "get_usage", 200),
+        ("october", "get_trace", 501),
+        ("openai_agents", "get_automation", 200),
+        ("openai_agents", "create_automation", 200),
+    ],
 )
 def test_an_event_has_the_status_that_the_readme_says(tmp_path: Path, function: str, event: str, status: int) -> None:
     answer = invoke(function, f"events/{function}/{event}.json", tmp_path)

@@ -104,8 +104,9 @@ def place_of(method: str, path: str, name: str) -> tuple[int, int]:
         return 2, -path.count("/")
     if name.startswith(("cancel_", "complete_upload")):
         return 1, 0
-    # Sessions of the Agents API use the agent and the session of Llama Stack's commands.
-    return 0, 1 if path.startswith("/v1/agents/sessions") else 0 if path.startswith("/v1/agents") else 2
+    # Sessions and automations of the Agents API use the agent and the session of Llama Stack's commands.
+    uses_agent = path.startswith(("/v1/agents/sessions", "/v1/agents/automations"))
+    return 0, 1 if uses_agent else 0 if path.startswith("/v1/agents") else 2
 
 
 @pytest.fixture(scope="module")

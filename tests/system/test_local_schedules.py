@@ -12,7 +12,7 @@ import pytest
 from infra.local.engine import Engine
 from infra.local.engine_process import replace_scheduler
 from infra.local.queues import Queues
-from infra.local.schedules import Clock, LocalSchedule
+from infra.local.schedules import Clock, LocalSchedule, create_groups
 
 from stint.aws.environment import AwsEnvironment
 from stint.aws.schedules import EventBridgeSchedules, ScheduleTarget
@@ -38,7 +38,7 @@ class Local:
         self.log: list[str] = []
         self.queues = Queues(running, lambda subject, line: self.log.append(line))
         self.clock = Clock(running, self.queues, [GROUP], lambda subject, line: self.log.append(line), now)
-        self.clock.create_groups()
+        create_groups(running, [GROUP])
         self.schedules = EventBridgeSchedules(AwsEnvironment(running.environment()), ScheduleTarget(GROUP, ROLE, arn))
 
     def close(self) -> None:

@@ -164,7 +164,8 @@ def test_functions_have_no_grant_on_data_of_their_own() -> None:
     }
 
     keys = str({"Fn::GetAtt": ["Data", "Outputs.KeysTableArn"]})
-    assert granted == {("AuthorizerRole", keys), ("AdminRole", keys)}
+    # The worker reads the key for which an automation runs.
+    assert granted == {("AuthorizerRole", keys), ("AdminRole", keys), ("WorkerRole", keys)}
 
 
 def test_the_administration_reaches_no_stored_answer_of_other_functions(warm_process: WarmProcess) -> None:

@@ -33,6 +33,7 @@ OUTPUTS = {
     "WorkerFailuresArn": f"{QUEUE_ARN}-failures",
     "VectorBucketArn": VECTOR_BUCKET_ARN,
 }
+RESOURCES = {"EventBus.Arn": "bus", "ScheduleRole.Arn": "arn:aws:iam::123456789012:role/schedules"}
 DAY, DAYS = {"anchor": "last_active_at", "days": 1}, 2 * 86_400
 BANK = {"identifier": "words", "type": "vector", "embedding_model": "hashed/words-384"}
 
@@ -46,8 +47,9 @@ def roles() -> dict[str, Statements]:
         for name, parameter in translated["Parameters"].items()
         if (value := parameter.get("Default")) is not None
     }
-    attributes = {f"Data.Outputs.{name}": value for name, value in OUTPUTS.items()} | {"EventBus.Arn": "bus"}
-    resolver = Resolver({**pseudo_parameters("us-east-1"), **defaults}, attributes, translated["Conditions"])
+    attributes = {f"Data.Outputs.{name}": value for name, value in OUTPUTS.items()} | RESOURCES
+    references = {**pseudo_parameters("us-east-1"), **defaults, "ScheduleGroup": "automations"}
+    resolver = Resolver(references, attributes, translated["Conditions"])
     found = {}
     for function in FUNCTIONS:
         policies = translated["Resources"][f"{function}Role"]["Properties"]["Policies"]

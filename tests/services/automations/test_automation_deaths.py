@@ -21,6 +21,9 @@ from stint.domain.api_keys import ApiKeyWithSecret
 from stint.domain.errors import NotFound, StintError, StoreUnavailable
 from stint.domain.openai.automations import Automation, AutomationChanges, NewAutomation
 
+OTHER_FORMS = "2026-11-29T15:00:00", "2026-11-29T15:00:00.000Z", "2026-11-29T16:00:00+01:00"
+"""Other forms of AT."""
+
 OLD = 901.0
 """Seconds after which no request may be about to name a schedule."""
 
@@ -259,6 +262,20 @@ async def test_a_schedule_that_no_record_names_yet_is_not_deleted(stage: Automat
     await process.work()
     assert process.queue.automations == []
     assert len(process.schedules.active) == 1
+
+
+async def test_a_schedule_of_the_future_is_not_looked_for_again_and_again(stage: AutomationStage) -> None:
+    process = (await stage.open()).process
+    [task] = process.fire(AT)
+    await process.run(task.model_copy(update={"schedule": "automation_x.ffffffff0000"}))
+    assert process.queue.automations == []
+
+
+async def test_a_time_runs_once_however_it_is_written(stage: AutomationStage) -> None:
+    process = (await stage.open()).process
+    [task] = process.fire(AT)
+    await process.run(task, *(task.model_copy(update={"scheduled_at": each}) for each in OTHER_FORMS))
+    assert len(await process.list_sessions()) == 1
 
 
 async def test_two_deliveries_at_the_same_time_begin_one_session(stage: AutomationStage) -> None:

@@ -11,7 +11,7 @@ from stint.dataclasses import replace
 from stint.domain.api_keys import ApiKeyWithSecret
 from stint.domain.errors import Conflict, Forbidden, InvalidRequest, NotFound, StoreUnavailable
 from stint.domain.llama_stack.agents import AgentConfig
-from stint.domain.openai.automations import AutomationChanges
+from stint.domain.openai.automations import OVERDUE_SECONDS, AutomationChanges
 from stint.domain.stops import WHOLE_TENANT, stop_name
 
 LATER = "2026-11-29T16:00:00Z"
@@ -257,6 +257,59 @@ async def test_a_request_runs_an_automation_for_its_own_caller(process: Automati
         await process.automations.invoke(automation.id)
     await process.work()
     assert len(await process.list_sessions()) == 1
+
+
+async def test_a_requested_run_does_what_the_automation_was_when_it_was_requested(process: AutomationFixture) -> None:
+    writer, caller = await process.create_key(), await process.create_key()
+    with acting(writer):
+        automation = await process.create(target=await process.target("What the caller has seen."))
+    with acting(caller):
+        invoked = await process.automations.invoke(automation.id)
+    with acting(writer):
+        changes = AutomationChanges(target=await process.target("What the writer wants of others."))
+        await process.automations.update(automation.id, changes)
+    await process.work()
+
+    [process.sessions.session_id] = await process.list_sessions()
+    process.sessions.agent_id = await process.sessions.services.reader.find_agent(process.sessions.session_id)
+    await process.sessions.work()
+    assert await process.sessions.inputs() == ["What the caller has seen."]
+    with acting(caller):
+        assert (await process.automations.get_invocation(automation.id, invoked.id)).automation is None
+
+
+async def test_what_no_delivery_has_ended_within_a_day_is_over(
+    process: AutomationFixture, key: ApiKeyWithSecret
+) -> None:
+    """The worker was killed in each delivery, the last one included, or the task was lost."""
+    with acting(key):
+        once = await process.create(type="once")
+        invoked = await process.automations.invoke(once.id)
+    process.fire()
+    process.queue.automations.clear()
+    with acting(key):
+        CLOCK.move(3_600 + OVERDUE_SECONDS - 60)
+        assert (await process.automations.get(once.id)).status == "active"
+        CLOCK.move(120)
+        assert (await process.automations.get(once.id)).status == "completed"
+        [listed] = (await process.automations.list(after=None, limit=1, newest_first=True, session_id=None)).data
+        assert listed.status == "completed"
+        [failed] = await process.list_invocations(once)
+        assert failed == await process.automations.get_invocation(once.id, invoked.id)
+        assert (failed.status, failed.error and failed.error.code) == ("failed", "queue_timeout")
+        await process.automations.delete(once.id)
+
+
+async def test_a_run_after_its_day_still_happens(process: AutomationFixture, key: ApiKeyWithSecret) -> None:
+    """An operator has moved the message back from the dead-letter queue."""
+    with acting(key):
+        once = await process.create(type="once")
+    tasks = process.fire()
+    CLOCK.move(3_600 + OVERDUE_SECONDS + 60)
+    await process.run(*tasks)
+    with acting(key):
+        assert [each.status for each in await process.list_invocations(once)] == ["completed"]
+        assert (await process.automations.get(once.id)).status == "completed"
 
 
 async def test_a_temporary_error_leaves_the_invocation_for_the_next_delivery(

@@ -19,7 +19,7 @@ from stint.domain.llama_stack.sessions import SessionSettings
 from stint.domain.llama_stack.turns import TurnStatus
 from stint.domain.redaction import MASK
 from stint.domain.schema import now
-from stint.domain.tools import DENIED
+from stint.domain.tools import DENIED, ToolResponseMessage
 from stint.services.turns.approvals import CHANGED
 from stint.tools.port import Invocation, Toolgroup, ToolOutcome, ToolProvider
 
@@ -288,3 +288,32 @@ async def test_an_answer_of_another_turn_is_refused(bank: Bank) -> None:
 
     assert (await made.get(second.turn_id)).status is TurnStatus.awaiting_input
     assert bank.calls == []
+
+
+async def test_a_query_generator_of_a_turn_does_not_reach_a_function_that_waits(bank: Bank) -> None:
+    made = await bank.open(script(said("Hi."), said("Hi.")))
+    await bank.register(made, "writer", settle="pay-1:live")
+    await bank.register(made, "reader", write="write-1")
+
+    def search(toolgroup: str) -> dict[str, Any]:
+        generator = {"type": "custom", "toolgroup": toolgroup}
+        return {"name": "builtin::rag", "args": {"memory_banks": [], "query_generator_config": generator}}
+
+    for toolgroup in ("writer", "writer/settle", "bank/pay"):
+        with pytest.raises(InvalidRequest) as caught:
+            await made.start(toolgroups=[search(toolgroup)])
+        assert caught.value.code == "approval_not_possible"
+    for toolgroup in ("reader", "missing"):
+        assert (await made.turn(toolgroups=[search(toolgroup)])).status is TurnStatus.completed
+
+
+async def test_a_refused_message_does_not_open_a_call_for_a_made_up_result(bank: Bank) -> None:
+    """The model never sees the refused message, so the call before it has no result."""
+    made = await bank.open(script(PAY, [InvalidRequest("Not this.")], said("Done.")))
+    await made.turn()
+    refused = await made.turn()
+
+    with pytest.raises(InvalidRequest) as caught:
+        await made.start(messages=[ToolResponseMessage(call_id="c0", content="Paid.")])
+
+    assert (refused.status, caught.value.code) == (TurnStatus.failed, "approvals_mismatch")

@@ -9,6 +9,7 @@ from tests.store.conftest import Cloud
 from stint.caller import RequestAttempt
 from stint.domain.ids import new_id
 from stint.domain.llama_stack.turns import TurnStatus
+from stint.services.turns import session_cancellation
 
 WAITING, CANCELLED = TurnStatus.awaiting_input, TurnStatus.cancelled
 
@@ -16,6 +17,8 @@ WAITING, CANCELLED = TurnStatus.awaiting_input, TurnStatus.cancelled
 @pytest.fixture(autouse=True)
 def _hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     hurry(monkeypatch)
+    # The ends of turns are times of the real clock, and earlier tests have moved the other one.
+    monkeypatch.setattr(session_cancellation, "RETRY_SECONDS", session_cancellation.RETRY_SECONDS + CLOCK.ahead)
 
 
 async def open_with_messages(cloud: Cloud, tenant: str, *, first_runs: bool = True) -> SessionProcess:

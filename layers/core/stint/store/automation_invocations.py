@@ -22,7 +22,7 @@ from contextlib import suppress
 
 from stint.dataclasses import dataclass
 from stint.domain.errors import Conflict, NotFound, StoreUnavailable
-from stint.domain.openai.automations import AutomationInvocation, InvocationOutcome, InvocationSource
+from stint.domain.openai.automations import OVERDUE_SECONDS, AutomationInvocation, InvocationOutcome, InvocationSource
 from stint.domain.paging import Page
 from stint.store import keys
 from stint.store.documents import Documents, fitting, json_size
@@ -36,6 +36,12 @@ KEPT_SECONDS = 30 * 86_400
 """Seconds for which an invocation is known."""
 
 RUNNING = "invocation_running"
+
+QUEUE_TIMEOUT = "queue_timeout"
+NOT_DELIVERED = (
+    "No worker has delivered the input within a day. Check the worker's log and the dead-letter queue of the stack "
+    "(WorkDeadLetters). Invoke the automation again."
+)
 
 MOST_EXAMINED = 25
 """Invocations in which the last message is looked for, the newest first."""
@@ -213,15 +219,17 @@ def outcome_of(item: Mapping[str, str]) -> InvocationOutcome | None:
 
 
 def show(automation_id: str, item: Item, source: InvocationSource) -> AutomationInvocation:
-    """Return an invocation as its record has it."""
+    """Return an invocation as it is now. Without an outcome it has failed once it is overdue."""
     outcome = outcome_of(item)
+    if outcome is None and source.created_at + OVERDUE_SECONDS <= time.time():
+        outcome = InvocationOutcome.failed(QUEUE_TIMEOUT, NOT_DELIVERED)
     return AutomationInvocation(
         id=item["sk"],
         automation_id=automation_id,
         created_at=source.created_at,
         scheduled_at=source.scheduled_at,
         session_id=outcome.session_id if outcome else None,
-        automation=source.automation,
+        automation=source.automation if source.scheduled_at is not None else None,
         status=outcome.status if outcome else "queued",
         skip_reason="pending_delivery" if outcome and outcome.status == "skipped" else None,
         error=outcome.error if outcome else None,

@@ -179,9 +179,15 @@ class AutomationStore:
 
     async def _read(self, items: Sequence[Item]) -> Sequence[FoundAutomation]:
         return [
-            FoundAutomation(StoredAutomation.model_validate_json(raw), int(item["revision"]), item.get("end_users", ""))
+            FoundAutomation(read_stored(raw), int(item["revision"]), item.get("end_users", ""))
             for raw, item in zip(await self._documents.read(items), items, strict=True)
         ]
+
+
+def read_stored(raw: bytes) -> StoredAutomation:
+    """Return an automation as it is now. Its record is still active if the worker was killed in each delivery."""
+    stored = StoredAutomation.model_validate_json(raw)
+    return stored.changed(status="completed") if stored.resource.is_overdue else stored
 
 
 def change_count(tenant: str, count: int | None, change: int) -> Update:

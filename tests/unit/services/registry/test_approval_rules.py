@@ -1,5 +1,7 @@
 """The rules that say which tools of a turn wait for approval."""
 
+import asyncio
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -14,7 +16,7 @@ from stint.domain.tools import AgentToolGroupWithArgs, ServerWithVaults
 from stint.loop.toolbox import ServerTool
 from stint.services.agents.offered_vaults import offer_vaults
 from stint.services.registry.selections import Selection, as_port, name_for_model
-from stint.services.registry.tool_approvals import find_approvals, read_rules
+from stint.services.registry.tool_approvals import find_approvals, find_generators, read_rules
 from stint.tools.port import ToolProvider
 
 FUNCTIONS, ENDPOINTS = "lambda-function", "remote-execution"
@@ -49,7 +51,12 @@ class Turn:
 
     def asking(self, *of_all: Any) -> set[str]:
         general = [approval for each in of_all if (approval := approval_of(each)) is not None]
-        return {*find_approvals(self.server, read_rules(general, self.selections, self.listed, self.server))}
+        generators = asyncio.run(find_generators(self.server, self.find_known))
+        rules = read_rules(general, self.selections, self.listed, self.server)
+        return {*find_approvals(self.server, rules, generators)}
+
+    async def find_known(self, name: str, args: Mapping[str, Any]) -> list[ServerTool]:
+        return [*OTHER.server.values()] if name == "other" else []
 
 
 def group(name: str = "own", provider: str = FUNCTIONS, url: str | None = None, **args: Any) -> ToolGroup:
@@ -70,6 +77,7 @@ def endpoints(name: str, **tools: str) -> ToolGroup:
     )
 
 
+OTHER = Turn().add(functions("other", settle="pay-function:live"), "settle")
 SEARCH = group("builtin::websearch", "tavily-search")
 PAY = functions("bank", pay="pay-function", look="look-function")
 
@@ -121,6 +129,7 @@ def test_a_tool_is_named_by_either_of_its_names(name: str) -> None:
         "http://SHOP.example./mcp/",
         "https://shop.example:443/a/../%6dcp?key=1#x",
         "https://user@shop.example/MCP",
+        "https://\uff53hop\u3002example/mcp",
     ],
 )
 def test_an_mcp_server_is_known_by_its_address(url: str) -> None:
@@ -129,6 +138,21 @@ def test_an_mcp_server_is_known_by_its_address(url: str) -> None:
     other = group("builtin::mcp/x", "model-context-protocol", url)
 
     assert Turn().add(silent).add(other, "cancel").asking() == {"cancel"}
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("b\u00fccher.example", "xn--bcher-kva.example"),
+        ("192.0.2.1", "3221225985"),
+        ("[2001:db8::1]", "[2001:DB8:0::1]"),
+    ],
+)
+def test_an_address_is_the_same_in_every_notation(one: str, other: str) -> None:
+    own = group("mcp::shop", "model-context-protocol", f"https://{one}/mcp", require_approval="always")
+    same = group("builtin::mcp/x", "model-context-protocol", f"https://{other}/mcp")
+
+    assert Turn().add(own).add(same, "cancel").asking() == {"cancel"}
 
 
 @pytest.mark.parametrize(
@@ -178,6 +202,14 @@ def test_an_endpoint_waits_in_every_toolgroup() -> None:
     assert Turn().add(own, "refund", approval="always").add(same, "undo", "read").asking() == {"refund", "undo"}
 
 
+@pytest.mark.parametrize("url", ["orders/5/refund", "orders/{id}/{what}", "orders/order-{id}/refund"])
+def test_an_endpoint_waits_whatever_another_definition_fixes_of_its_path(url: str) -> None:
+    own = endpoints("shop", refund="POST https://shop.example/orders/{id}/refund")
+    same = endpoints("other", undo=f"POST https://shop.example/{url}", all="POST https://shop.example/orders/refund")
+
+    assert Turn().add(own, "refund", approval="always").add(same, "undo", "all").asking() == {"refund", "undo"}
+
+
 def test_the_args_that_define_a_toolgroup_may_say_so() -> None:
     said = group("bank", tools=[{"name": "pay", "function": "f"}], require_approval={"always": {"tool_names": ["pay"]}})
 
@@ -192,6 +224,15 @@ def test_a_mistyped_name_is_refused(approval: Any) -> None:
         with pytest.raises(InvalidRequest, match="'pya'") as caught:
             turn.asking(of_all)
         assert (caught.value.code, caught.value.param) == ("tool_not_found", "require_approval")
+
+
+def test_a_mistyped_name_in_a_definition_is_refused_unless_a_server_lists_the_tools() -> None:
+    approval = {"always": {"tool_names": ["pya"]}}
+    server = group("mcp::shop", "model-context-protocol", "https://shop.example/mcp", require_approval=approval)
+
+    with pytest.raises(InvalidRequest, match="'pya'"):
+        Turn().add(group("bank", tools=[], require_approval=approval), "pay", "look", only="pay").asking()
+    assert Turn().add(server, "pay").asking() == set()
 
 
 def test_names_are_not_checked_while_a_server_does_not_answer() -> None:
@@ -219,3 +260,14 @@ def test_a_query_generator_cannot_run_a_tool_that_waits(named: str, place: str) 
     assert caught.value.code == "approval_not_possible"
     with pytest.raises(InvalidRequest, match="query generator"):
         Turn().add(group("builtin::rag", "rag-runtime"), "knowledge_search", args=args).asking("always")
+
+
+def test_a_query_generator_cannot_reach_what_waits_by_another_toolgroup() -> None:
+    args = {"query_generator_config": {"type": "custom", "toolgroup": "other"}}
+    turn = Turn().add(group("builtin::rag", "rag-runtime"), "knowledge_search", args=args).add(PAY, "pay", "look")
+
+    assert turn.asking() == set()
+    turn.add(PAY, "pay", "look", approval={"always": {"tool_names": ["pay"]}})
+    with pytest.raises(InvalidRequest, match="query generator") as caught:
+        turn.asking()
+    assert caught.value.code == "approval_not_possible"

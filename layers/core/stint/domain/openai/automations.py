@@ -11,6 +11,7 @@ function knows: the target of a new session is kept as the JSON of the API's req
 An invocation is one delivery. `completed` means that the session has the input, not that the agent has done its work.
 """
 
+import time
 from typing import Annotated, Literal, Self, get_args
 
 from pydantic import Field, JsonValue, model_validator
@@ -24,6 +25,12 @@ MOST_AUTOMATIONS = 100
 
 MAX_AUTOMATION = 65_536
 """Maximum bytes of the JSON of an automation. Each of its invocations has a copy, and a page of a list has 100."""
+
+OVERDUE_SECONDS = 86_400
+"""Seconds after which a run that no delivery has ended is over: the task was delivered in vain, or is lost.
+
+A task that an operator moves back from the dead-letter queue still ends it.
+"""
 
 MAX_NAME = 256
 """Maximum characters of a name."""
@@ -118,6 +125,11 @@ class Automation(Schema):
     status: AutomationStatus = "active"
     pause_reason: Omitted[PauseReason] = None
 
+    @property
+    def is_overdue(self) -> bool:
+        """Return whether the only run was due so long ago that it will not happen any more."""
+        return self.status == "active" and self.run_at is not None and self.run_at + OVERDUE_SECONDS <= time.time()
+
     def require_size(self) -> None:
         """Refuse an automation that is too large. Raises TooLarge."""
         size = len(self.to_json())
@@ -173,7 +185,7 @@ class InvocationOutcome(Schema):
 
 
 class InvocationSource(Schema):
-    """The origin of an invocation: a schedule, with the automation as it was then; or a request, with its caller.
+    """The origin of an invocation, with the automation as it was then: a schedule, or a request with its caller.
 
     `caller` is the caller's principal as in the context of a request, without a credential.
     """

@@ -227,7 +227,8 @@ class Automations:
             )
             # One task before the record, in case this process dies after it, and one after the record, which hurries.
             await self.send_task(invocation, delay=MARK_DELAY)
-            source = InvocationSource(created_at=now, caller=caller)
+            # With the target: what others make of it until then would have the rights of this caller.
+            source = InvocationSource(created_at=now, automation=found.stored.resource, caller=caller)
             place = automation_id, invocation.id
             await self.invocations.put(self.tenant, place, object_id, source, end_user)
             try:

@@ -7,7 +7,7 @@ run that a request has asked for acts for that request's caller.
     names the schedule of an active automation    delivers, for the creator
     names another schedule, older than 15 min     deletes that schedule: no record will ever name it
     names another schedule, a younger one         looks again in a minute: a request may be about to store its name
-    names an invocation                           delivers, for the caller in its record
+    names an invocation                           delivers what the automation was then, for the caller in its record
 
     the delivery                                  the invocation   the automation (runs of a schedule only)
     is accepted by the session                    completed        goes on; `once`: completed
@@ -30,7 +30,7 @@ from stint.caller import RequestAttempt
 from stint.dataclasses import dataclass
 from stint.domain.errors import Conflict, NotFound
 from stint.domain.ids import id_from_time, name_of, new_id
-from stint.domain.openai.automations import PAUSE_REASONS, InvocationOutcome, InvocationSource
+from stint.domain.openai.automations import PAUSE_REASONS, Automation, InvocationOutcome, InvocationSource
 from stint.domain.principals import Principal
 from stint.domain.schedules import Schedules
 from stint.domain.tasks import AutomationTask, SendTask
@@ -103,7 +103,7 @@ class AutomationRuns:
             return await self.creators.read(found.stored)
 
         keeper = LeaseKeeper(record, self.lease_seconds, deadline, asked + span)
-        outcome = await self.run(keeper, found, find_principal, found.stored.end_user, last=last)
+        outcome = await self.run(keeper, found.stored.resource, find_principal, found.stored.end_user, last=last)
         if outcome is not None:
             await self.conclude(task, outcome)
 
@@ -119,7 +119,8 @@ class AutomationRuns:
             return Principal.from_context(dict(record.source.caller or {}))
 
         keeper = LeaseKeeper(record, self.lease_seconds, deadline, asked + span)
-        await self.run(keeper, found, find_principal, record.end_user, last=last)
+        automation = record.source.automation or found.stored.resource
+        await self.run(keeper, automation, find_principal, record.end_user, last=last)
 
     def new_span(self, deadline: float) -> tuple[float, float]:
         """Return the time of the event loop's clock, and the seconds of a lease that is acquired now."""
@@ -128,14 +129,14 @@ class AutomationRuns:
     async def run(
         self,
         keeper: LeaseKeeper[InvocationRecord],
-        found: FoundAutomation,
+        automation: Automation,
         find_principal: FindPrincipal,
         end_user: str | None,
         *,
         last: bool,
     ) -> InvocationOutcome | None:
         """Deliver an invocation, store its outcome, and return that; None if its automation is being deleted."""
-        record, automation = keeper.lease, found.stored.resource
+        record = keeper.lease
         if record.outcome is not None:  # a delivery before this one has ended it
             keeper.stop()
             return record.outcome
@@ -206,4 +207,4 @@ class AutomationRuns:
 def read_time(text: str) -> datetime:
     """Return the time for which Scheduler sends a task. Raises ValueError."""
     moment = datetime.fromisoformat(text)
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)

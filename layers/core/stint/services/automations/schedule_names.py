@@ -46,4 +46,4 @@ def may_be_named(schedule: str) -> bool:
         made_at = int(schedule.rpartition(".")[2][:8], 16)
     except ValueError:
         return False
-    return time.time() - made_at < NAMED_SECONDS
+    return abs(time.time() - made_at) < NAMED_SECONDS

@@ -9,35 +9,28 @@ A rule follows what a call reaches, not only the name by which a toolgroup is li
     an MCP server       its URL, under any label, registered or not, and also if the toolgroup of the rule is left out
                         because it does not answer this time
     a function          its name or ARN, also in another toolgroup
-    an HTTP endpoint    its method and URL, likewise
+    an HTTP endpoint    its method and URL, likewise. A placeholder is any segment of a path
     any other tool      its toolgroup, since two tools of a turn cannot have one name
 
 Only calls by the model can wait. What runs a tool without one is refused: a retrieval before the model call, and a
 query generator.
 """
 
-import re
-from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache, partial
-from posixpath import normpath
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any
-from urllib.parse import unquote, urlsplit
 
-from stint.dataclasses import dataclass
+from stint.dataclasses import dataclass, replace
 from stint.domain.approvals import Approval, McpApprovalFilter, needs_approval
 from stint.domain.errors import InvalidRequest
 from stint.domain.inference import ToolSignature
-from stint.domain.redaction import MASK
 from stint.loop.toolbox import ServerTool
 from stint.services.registry.selections import APPROVAL, Selection, as_port, name_for_model, read_approval
+from stint.services.registry.tool_targets import is_same_server, is_same_target, target_of
 from stint.tools.port import MCP, QUERY_GENERATOR, WEB_SEARCH_GROUP, Toolgroup
 
-FUNCTIONS, ENDPOINTS = "lambda-function", "remote-execution"
-PORTS = {"http": 80, "https": 443}
 DEFAULT_GENERATOR = "query_generator"
 """The toolgroup of a custom query generator that names none."""
-Target = tuple[str, ...]
-PLACEHOLDER = re.compile(r"\{[^{}]*\}")
+FindTools = Callable[[str, Mapping[str, Any]], Awaitable[Sequence[ServerTool]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,36 +65,52 @@ class ApprovalRule:
         return own is None or own.toolgroup_id == other.toolgroup_id or is_same_server(own, other)
 
 
-def find_approvals(server: Mapping[str, ServerTool], rules: Sequence[ApprovalRule]) -> frozenset[str]:
-    """Return the names of the tools whose calls wait for approval.
+@dataclass(frozen=True, slots=True)
+class GeneratorTools:
+    """The tools that the query generator of the tool `owner` may run: those of the toolgroup `named`."""
+
+    owner: str
+    named: str
+    tools: Sequence[ServerTool]
+
+
+def find_approvals(
+    server: Mapping[str, ServerTool], rules: Sequence[ApprovalRule], generators: Sequence[GeneratorTools] = ()
+) -> frozenset[str]:
+    """Return the names of the tools whose calls wait for approval. `generators` are those of the tools' args.
 
     Raises:
         InvalidRequest: the query generator of a tool would run a tool that waits.
     """
-    refuse_generators(server.values(), rules)
     asking = {name for name, tool in server.items() if any(rule.covers(tool) for rule in rules)}
-    reached: dict[Target, set[str]] = {}
-    for tool in (server[name] for name in asking):
-        reached.setdefault(target_of(tool), set()).add(tool.toolgroup.toolgroup_id)
-    # Within a toolgroup, two tools of one target are two by intent, of which the rules name those that wait.
-    return frozenset(
-        name
-        for name, tool in server.items()
-        if name in asking or reached.get(target_of(tool), set()) - {tool.toolgroup.toolgroup_id}
+    reached = [(target_of(server[name]), server[name].toolgroup.toolgroup_id) for name in asking]
+
+    def reaches_asking(tool: ServerTool) -> bool:
+        # Within a toolgroup, two tools of one target are two by intent, of which the rules name those that wait.
+        target, group = target_of(tool), tool.toolgroup.toolgroup_id
+        return any(other != group and is_same_target(target, found) for found, other in reached)
+
+    for each in generators:
+        covered = any(rule.may_cover(each.named) or any(map(rule.covers, each.tools)) for rule in rules)
+        if covered or any(map(reaches_asking, each.tools)):
+            raise refuse_generator(each)
+    return frozenset(name for name, tool in server.items() if name in asking or reaches_asking(tool))
+
+
+async def find_generators(server: Mapping[str, ServerTool], find_tools: FindTools) -> list[GeneratorTools]:
+    """Return the query generators among the args of tools. `find_tools` returns the tools of a toolgroup."""
+    named = [(tool.signature.name, *each) for tool in server.values() for each in generators_of(tool.args)]
+    return [GeneratorTools(owner, group, await find_tools(group, args)) for owner, group, args in named]
+
+
+def refuse_generator(generator: GeneratorTools) -> InvalidRequest:
+    """Return the error for a query generator that would run a tool whose calls wait."""
+    return InvalidRequest(
+        f"The query generator of {generator.owner!r} calls a tool of {generator.named[:200]!r}, whose calls wait for "
+        "approval. Only calls by the model can wait. Choose another generator.",
+        code="approval_not_possible",
+        param="toolgroups",
     )
-
-
-def refuse_generators(tools: Iterable[ServerTool], rules: Sequence[ApprovalRule]) -> None:
-    """Refuse query generators that would run a tool whose calls wait. Raises InvalidRequest."""
-    for tool in tools:
-        for named in generators_of(tool.args):
-            if any(rule.may_cover(named) for rule in rules):
-                raise InvalidRequest(
-                    f"The query generator of {tool.signature.name!r} calls a tool of {named[:200]!r}, whose calls wait "
-                    "for approval. Only calls by the model can wait. Choose another generator.",
-                    code="approval_not_possible",
-                    param="toolgroups",
-                )
 
 
 def read_rules(
@@ -123,7 +132,12 @@ def read_rules(
         group, listed = as_port(selection.toolgroup), signatures[selection.toolgroup.identifier]
         refuse_misplaced(selection, listed)
         if APPROVAL in group.config:
-            rules.append(ApprovalRule(read_approval(group.config, "toolgroups"), group))
+            defined = read_approval(group.config, "toolgroups")
+            if group.provider_id != MCP:  # whose server may have other tools at any time
+                refuse_unknown_names(
+                    defined, names_listed(replace(selection, tool_name=None), listed), repr(group.toolgroup_id)
+                )
+            rules.append(ApprovalRule(defined, group))
         if selection.approval is not None:
             if listed:
                 refuse_unknown_names(selection.approval, names_listed(selection, listed), repr(group.toolgroup_id))
@@ -171,63 +185,10 @@ def names_of(tool: ServerTool) -> tuple[str, ...]:
     return (tool.signature.name, tool.alias) if tool.alias else (tool.signature.name,)
 
 
-def is_same_server(one: Toolgroup, other: Toolgroup) -> bool:
-    """Return whether two toolgroups are of one MCP server. Notations of one address count as the same.
-
-    Its query does not count, and neither does whether it is encrypted. A masked part may be any.
-    """
-    if one.mcp_endpoint is None or other.mcp_endpoint is None or not one.provider_id == other.provider_id == MCP:
-        return False
-    (host, path), (other_host, other_path) = address_of(one.mcp_endpoint), address_of(other.mcp_endpoint)
-    return host == other_host and len(path) == len(other_path) and all(map(may_equal, path, other_path))
-
-
-def may_equal(part: str, other: str) -> bool:
-    return part == other or MASK in part or MASK in other
-
-
-@lru_cache(maxsize=512)
-def address_of(url: str) -> tuple[tuple[str, int | None], list[str]]:
-    """Return the host and the path of a URL, in one notation."""
-    try:
-        parts = urlsplit(url)
-        port = None if parts.port in (None, PORTS.get(parts.scheme)) else parts.port
-    except ValueError:  # nothing can be called there
-        return (url, None), []
-    path = normpath(f"/{unquote(parts.path).strip('/')}")
-    return ((parts.hostname or "").rstrip("."), port), path.casefold().split("/")
-
-
-def target_of(tool: ServerTool) -> Target:
-    """Return what a call reaches: a function, or a method of an HTTP endpoint; for other tools the tool itself."""
-    group, itself = tool.toolgroup, (tool.toolgroup.toolgroup_id, tool.signature.name)
-    if group.provider_id not in (FUNCTIONS, ENDPOINTS):
-        return itself
-    entries = group.config.get("tools")
-    named = partial(has_name, tool.signature.name)
-    entry = next(filter(named, entries), None) if isinstance(entries, list) else None
-    if entry is None:
-        return itself
-    if group.provider_id == FUNCTIONS:
-        return FUNCTIONS, function_name(str(entry.get("function")))
-    url = str(entry.get("url"))
-    (host, port), path = address_of(PLACEHOLDER.sub("{}", url))
-    return ENDPOINTS, str(entry.get("method", "GET")).upper(), host, str(port), *path
-
-
-def has_name(name: str, entry: Any) -> bool:
-    return isinstance(entry, dict) and entry.get("name") == name
-
-
-def function_name(reference: str) -> str:
-    """Return the name of a function, given that, or a partial or full ARN, with or without a version or an alias."""
-    parts = reference.casefold().split(":")
-    return parts[parts.index("function") + 1] if "function" in parts[:-1] else parts[0]
-
-
-def generators_of(args: Mapping[str, Any]) -> list[str]:
-    """Return the toolgroups that args name as those of query generators."""
+def generators_of(args: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
+    """Return the toolgroups that args name as those of query generators, with the args of these."""
     config = args.get("query_config")
     holders = [args, config] if isinstance(config, Mapping) else [args]
     found = [each for holder in holders if isinstance(each := holder.get(QUERY_GENERATOR), Mapping)]
-    return [str(each.get("toolgroup") or DEFAULT_GENERATOR) for each in found if each.get("type") == "custom"]
+    custom = [each for each in found if each.get("type") == "custom"]
+    return [(str(each.get("toolgroup") or DEFAULT_GENERATOR), each.get("args") or {}) for each in custom]

@@ -11,6 +11,7 @@ does not answer fails here, before it is stored.
 import asyncio
 import logging
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from operator import attrgetter
 from typing import Any, TypeGuard
 
@@ -87,10 +88,11 @@ class Tools:
         of_all = [each for each in (config.require_approval, approval) if each is not None]
         off = [each.require_approval for each in named if is_disabled(each) and each.require_approval is not None]
         if of_all or off or any(selection.may_ask for selection in selections):
-            from stint.services.registry.tool_approvals import find_approvals, read_rules, rule_of_search  # noqa: PLC0415
+            from stint.services.registry import tool_approvals as asked  # noqa: PLC0415 - few turns ask for approval
 
-            rules = read_rules(of_all, selections, signatures, server)
-            approvals = find_approvals(server, [*rules, *map(rule_of_search, off)])
+            rules = [*asked.read_rules(of_all, selections, signatures, server), *map(asked.rule_of_search, off)]
+            generators = await asked.find_generators(server, self.find_known)
+            approvals = asked.find_approvals(server, rules, generators)
         return Toolbox(client, server, provider_data, self.result_bytes, approvals)
 
     async def select(self, wanted: AgentToolGroup) -> Selection:
@@ -121,6 +123,13 @@ class Tools:
                 param="toolgroups",
             )
         return Selection(*found, args, approval=approval)
+
+    async def find_known(self, name: str, args: Mapping[str, Any]) -> list[ServerTool]:
+        """Return the tools of a `group` or `group/tool`, as far as no request is needed; none if it cannot be used."""
+        with suppress(StintError):
+            selection = await self.select(AgentToolGroupWithArgs(name=name, args=dict(args)))
+            return self.select_tools(selection, self.known(selection.toolgroup, {}) or [])
+        return []
 
     async def signatures(
         self, group: ToolGroup, provider_data: Mapping[str, Any], param: str = "toolgroups"

@@ -46,7 +46,7 @@ from stint.models.json_schemas import ANY_OBJECT
 from stint.models.port import ChatModel
 from stint.models.routing import Router
 from stint.services.registry.registry import Registry
-from stint.services.registry.selections import as_port, read_approval
+from stint.services.registry.selections import as_port, name_for_model, read_approval
 from stint.services.registry.tools import Tools
 from stint.services.responses.code_runs import CodeAccess, code_interpreter
 from stint.services.responses.hosted_tools import WEB_SEARCH, HostedTools, callable_names, list_item, names_of
@@ -190,7 +190,8 @@ class ResponsePlanner:
             )
         from stint.services.registry.web_searches import PAGES  # noqa: PLC0415 - few responses search the web
 
-        if needs_approval(read_approval(group.args or {}, "tools"), WEB_SEARCH) and tool.require_approval != "always":
+        names = WEB_SEARCH, name_for_model(group.provider_id, WEB_SEARCH)
+        if needs_approval(read_approval(group.args or {}, "tools"), *names) and tool.require_approval != "always":
             raise InvalidRequest(
                 f"The calls of the toolgroup {WEB_SEARCH_GROUP!r} wait for approval. Set require_approval to 'always'.",
                 param="tools",

@@ -113,13 +113,19 @@ def shorten(call_ids: list[str]) -> str:
     return ", ".join(shown) + (f" and {len(call_ids) - len(shown)} more" if len(call_ids) > len(shown) else "")
 
 
-def refuse_results(messages: Sequence[InputMessage], transcript: Transcript, asked: Collection[str]) -> None:
+def refuse_results(
+    messages: Sequence[InputMessage], transcript: Transcript, asked: Collection[str], approvals: Collection[str]
+) -> None:
     """Refuse results of calls that were `asked` for approval: nobody may make up those of the server's tools.
+
+    Calls of tools with `approvals` count as such. They may be open from earlier than the last turn, if the model has
+    refused the input of that.
 
     Raises InvalidRequest.
     """
     for call, _ in match_calls(messages, transcript.open).values():
-        if call.call_id in asked and transcript.open.get(call.call_id) is call:
+        waits = call.call_id in asked or call.tool_name in approvals
+        if waits and transcript.open.get(call.call_id) is call:
             raise InvalidRequest(
                 f"Call {call.call_id[:100]} waits for approval, not for a result. Resume its turn with approvals, or "
                 "start a turn without its result.",

@@ -129,8 +129,9 @@ class Turns:
             overrides = TurnOverrides(**{name: getattr(request, name) for name in TurnOverrides.model_fields})
             plan = await self.planner.plan(session.config, overrides, context.provider_data, session.caller)
             plan, documents = await self.documents.read(session, plan, request.documents, deadline)
-            if session.last is not None and (asked := session.last.asked_last):
-                refuse_results(request.messages, session.transcript, asked)
+            asked = session.last.asked_last if session.last is not None else []
+            if asked or plan.toolbox.approvals:
+                refuse_results(request.messages, session.transcript, asked, plan.toolbox.approvals)
             checks = ResultChecks(plan.toolbox, session.keeper.lease.turn_id, deadline)
             messages = await checks.check_messages(request.messages, session.transcript)
             asks = bool(plan.toolbox.approvals)

@@ -25,6 +25,8 @@ from tests.api.agents_api_client import (
 )
 from tests.api.app_fixture import AppFixture, Served
 from tests.api.responses_client import openai_client
+from tests.servers import chat_completions as provider
+from tests.servers.chat_completions import ChatCompletionsServer
 
 from stint.domain.ids import TENANT
 from stint.store import keys
@@ -147,6 +149,80 @@ def test_a_turn_whose_answer_is_cut_has_failed(client: OpenAI) -> None:
     assert events[-2].turn == turn
     assert (turn.status, turn.error and turn.error.code) == ("failed", "max_output_tokens")
     assert "One" in str(client.beta.agents.sessions.items.list(events[0].session.id).data[0].to_dict())
+
+
+def test_a_turn_that_the_provider_refuses_has_a_start(
+    client: OpenAI, chat: ChatCompletionsServer, server: Served, opened: Callable[..., OpenStream]
+) -> None:
+    session = stream_session(client)[0].session
+    client.beta.agents.sessions.update(session.id, agent={"model": "openai/m"})
+    stream = opened(server, session.id)
+    chat.script(provider.error(401, "Wrong key"))
+
+    client.beta.agents.sessions.events.create(session.id, events=[message("Hello")])  # type: ignore[list-item]
+
+    stream.wait_for("idle")
+    assert stream.types == [
+        "in_progress",
+        "turn.created",
+        "turn.item.added",
+        "turn.in_progress",
+        "turn.failed",
+        "idle",
+    ]
+    again = opened(server, session.id, stream.ids[0])
+    again.wait_for("idle")
+    assert again.events == stream.events[1:]
+
+
+def test_the_results_of_a_turn_that_the_provider_then_refuses_are_shown(
+    client: OpenAI,
+    http: httpx.Client,
+    app_fixture: AppFixture,
+    chat: ChatCompletionsServer,
+    server: Served,
+    opened: Callable[..., OpenStream],
+) -> None:
+    call = provider.tool_call("c0", "get_weather", "{}")
+    chat.script(provider.stream(*call, finish="tool_calls"), provider.error(401, "Wrong key"))
+    session = start_session(client, model="openai/m", tools=[WEATHER])
+    app_fixture.run_waiting()
+    [action] = client.beta.agents.sessions.retrieve(session.id).required_actions
+    stream = opened(server, session.id)
+
+    post_events(http, session.id, result_of(action))
+
+    stream.wait_for("idle")
+    assert stream.types[-4:] == ["turn.item.added", "in_progress", "turn.failed", "idle"]
+    again = opened(server, session.id, stream.ids[0])
+    again.wait_for("idle")
+    assert again.events == stream.events[1:]
+
+
+def test_an_image_that_no_model_can_read_is_refused_before_it_is_accepted(
+    client: OpenAI, http: httpx.Client, app_fixture: AppFixture
+) -> None:
+    image = {"type": "input_image", "image_url": "data:image/png;base64,AAAA"}
+    content = [{"type": "input_text", "text": "Look"}, image]
+    session = pause_session(client, app_fixture)
+    result = result_of(session.required_actions[0]) | {"output": [image]}
+    sent = {"type": "agent.session.input.message", "input": [{"role": "user", "content": content}]}
+    begun = {"environment": NONE, "agent": AGENT, "input": sent["input"]}
+
+    answers = [
+        post_events(http, session.id, message("Hello"), result),
+        post_events(http, session.id, message("Hello"), sent),
+        http.post("/v1/agents/sessions", json=begun),
+    ]
+
+    assert [(answer.status_code, answer.json()["error"]["param"]) for answer in answers] == [
+        (400, "events[1].output[0].image_url"),
+        (400, "events[1].input[0].content[1].image_url"),
+        (400, "input[0].content[1].image_url"),
+    ]
+    assert post_events(http, session.id, result_of(session.required_actions[0])).status_code == 202
+    app_fixture.run_waiting()
+    assert [turn.status for turn in client.beta.agents.sessions.turns.list(session.id)] == ["completed"]
 
 
 def test_results_arrive_one_by_one(

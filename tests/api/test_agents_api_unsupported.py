@@ -47,3 +47,11 @@ def test_errors_name_the_fields_of_this_api(http: httpx.Client) -> None:
     assert refuse(SESSIONS, {"environment": {"type": "none"}, "agent": {"model": "scripted/demo"}}) == "input"
     assert refuse(SESSIONS, {"environment": {"type": "none"}, "agent": agent, "input": "Hello"}) == "agent.tools"
     assert refuse("/v1/agents", agent) == "tools"
+
+
+def test_the_location_of_a_web_search_is_refused_by_its_name(http: httpx.Client) -> None:
+    tool = {"type": "web_search", "location": {"city": "Bern"}}
+    answer = http.post("/v1/agents", json={"model": "scripted/demo", "tools": [tool]}, headers=BETA)
+
+    assert answer.status_code == 400
+    assert answer.json()["error"]["message"].startswith("tools: location: ")

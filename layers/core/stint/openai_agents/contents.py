@@ -1,10 +1,12 @@
 """Conversion of the contents of OpenAI's Agents API to those of messages, and back."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
+from stint.documents.document_reader import PlacedImage
 from stint.domain.content import Content, ContentItem, ImageContentItem, TextContentItem, image_at, items_of, url_of
 from stint.domain.messages import UserMessage
 from stint.openai_agents.schemas.contents import AgentInputImage, AgentInputMessage, AgentInputText
+from stint.openai_agents.schemas.sessions import MessageEvent, PostedEvent, ToolResultEvent
 
 InputParts = Sequence[AgentInputText | AgentInputImage]
 
@@ -27,6 +29,28 @@ def to_item(part: AgentInputText | AgentInputImage) -> ContentItem:
     if isinstance(part, AgentInputText):
         return TextContentItem(text=part.text)
     return ImageContentItem(image=image_at(part.image_url, "auto"))
+
+
+def images_in(parts: str | InputParts | None, field: str) -> Iterator[PlacedImage]:
+    """Yield the images of a field, with locations such as `input[0].content[1].image_url`."""
+    for index, part in enumerate(() if parts is None or isinstance(parts, str) else parts):
+        if isinstance(part, AgentInputImage):
+            yield f"{field}[{index}].image_url", image_at(part.image_url, "auto")
+
+
+def images_of_messages(messages: str | Iterable[AgentInputMessage] | None, field: str) -> Iterator[PlacedImage]:
+    """Yield the images of an input, with their locations."""
+    for index, message in enumerate(() if messages is None or isinstance(messages, str) else messages):
+        yield from images_in(message.content, f"{field}[{index}].content")
+
+
+def images_of_events(events: Iterable[PostedEvent]) -> Iterator[PlacedImage]:
+    """Yield the images of messages and results, with their locations."""
+    for index, event in enumerate(events):
+        if isinstance(event, MessageEvent):
+            yield from images_of_messages(event.input, f"events[{index}].input")
+        elif isinstance(event, ToolResultEvent):
+            yield from images_in(event.output, f"events[{index}].output")
 
 
 def from_content(content: Content) -> list[AgentInputText | AgentInputImage]:

@@ -10,12 +10,13 @@ All events of a request are checked before the first one is stored. Then they ar
 can still be refused; results, which let a waiting turn go on; a cancellation.
 """
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
 from stint.caller import find_attempt
 from stint.dataclasses import dataclass, replace
+from stint.documents.document_reader import PlacedImage
 from stint.domain.errors import Conflict, InvalidRequest
 from stint.domain.llama_stack.agents import AgentConfig
 from stint.domain.llama_stack.sessions import SessionSettings
@@ -26,7 +27,7 @@ from stint.domain.session_budgets import SessionBudget
 from stint.domain.tools import AgentToolGroupWithArgs, ToolResponse
 from stint.log_keys import add_log_keys
 from stint.openai_agents.agents import to_session_config, update_session_config
-from stint.openai_agents.contents import to_content, to_messages
+from stint.openai_agents.contents import images_of_events, images_of_messages, to_content, to_messages
 from stint.openai_agents.schemas.contents import AgentInputMessage
 from stint.openai_agents.schemas.sessions import (
     ApprovalEvent,
@@ -72,6 +73,7 @@ class AgentSessions:
 
         A retry gets the session of its first attempt. Raises StintError as `Agents.create` and `accept_message`.
         """
+        await self.check_images(images_of_messages(params.input, "input"))
         create = partial(self.create_session, params)
         return await self.reader.read(*await self.start(to_request(params.input), create, context))
 
@@ -149,6 +151,10 @@ class AgentSessions:
         await create(metadata=metadata, override=override, vault_ids=vault_ids, budget=budget)
         return f"{agent_id}:{session_id}"
 
+    async def check_images(self, images: Iterable[PlacedImage]) -> None:
+        """Check images, whose fields have the names of this API in the errors. Raises InvalidRequest."""
+        await self.reader.requests.turns.reader.check_images(images)
+
     async def check_vaults(self, vault_ids: list[str]) -> None:
         """Check that a new session may use vaults. Raises InvalidRequest."""
         if vault_ids:
@@ -220,6 +226,7 @@ class AgentSessions:
         try:
             if answers or messages:  # whoever is stopped may still cancel
                 await session.check(answers)
+                await self.check_images(images_of_events(events))
             if messages:  # before the results: a message can still be refused
                 await session.accept_message(to_request(messages), context)
             if answers:

@@ -14,5 +14,5 @@ async def check_tools(config: AgentConfig, tools: Tools, param: str) -> None:
     try:
         await check_endpoints(config.toolgroups, tools)
     except InvalidRequest as error:  # it names the field of Llama Stack's API
-        message = error.message.removeprefix(f"{error.param}: ")
+        message = error.message.removeprefix(f"{error.param}: ").replace("user_location:", "location:", 1)
         raise InvalidRequest(f"{param}: {message}", code=error.code, param=param) from error

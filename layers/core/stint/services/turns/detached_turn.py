@@ -71,6 +71,6 @@ async def start_detached(
 
 
 async def put_events(handle: StartedTurn, queue: EventQueue) -> None:
-    async with aclosing(handle.events()) as events:
+    async with aclosing(handle.announced_events()) as events:
         async for event in events:
             queue.put_nowait(event)

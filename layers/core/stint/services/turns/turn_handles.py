@@ -49,6 +49,19 @@ class StartedTurn:
     def events(self) -> AsyncGenerator[NumberedEvent, None]:
         return number_events(self._turns.run(self._run), self._run.first_event, self._observer, self._run.used)
 
+    async def announced_events(self) -> AsyncGenerator[NumberedEvent, None]:
+        """Yield the events of a turn that no status announces: also one that fails at once has its start, as in its
+        replay.
+        """
+        announcement, shift = self._run.announcement, 0
+        async with aclosing(self.events()) as events:
+            async for numbered in events:
+                if announcement is not None and numbered.event is not announcement:
+                    shift = 1
+                    yield NumberedEvent(numbered.number, announcement)
+                announcement = None
+                yield NumberedEvent(numbered.number + shift, numbered.event)
+
     async def wait_for_start(self, _until: float) -> None:
         return None
 

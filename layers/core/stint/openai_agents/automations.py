@@ -1,4 +1,8 @@
-"""Automations of OpenAI's Agents API: its requests and objects, for those of the services."""
+"""Automations of OpenAI's Agents API: its requests and objects, for those of the services.
+
+The services know neither this API's agents nor its input. So a target is converted once, when it is stored
+(`SessionTargets`), and back for each object; an invocation shows the automation as it was when it was asked for.
+"""
 
 from typing import Any
 

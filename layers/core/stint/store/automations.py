@@ -11,25 +11,24 @@ creates a schedule and then names it in the record knows whether that name is th
 
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import suppress
 
 from stint.dataclasses import dataclass
 from stint.domain.errors import Conflict, NotFound
 from stint.domain.openai.automations import MOST_AUTOMATIONS, StoredAutomation
 from stint.domain.paging import Page
 from stint.store import keys
+from stint.store.counted_records import CountedRecords
 from stint.store.documents import Documents, fitting, json_size
 from stint.store.failures import ConditionFailed
 from stint.store.items import Item
 from stint.store.owners import add_entries, hash_user, remove_owners
 from stint.store.records import delete_partition, is_live, read_marked
 from stint.store.table import SMALL_PAGE, Table
-from stint.store.transactions import Put, TransactionCancelled, Transactions, Update
+from stint.store.transactions import Transactions
 
 DeleteSchedule = Callable[[str], Awaitable[None]]
 """A function that deletes a schedule by its name. A missing one is ignored. Raises StoreUnavailable."""
 
-COUNT = "automation_count"
 
 NO_BLOBS = ""
 """The prefix of objects in S3, which no automation needs: it has at most MAX_AUTOMATION bytes."""
@@ -58,13 +57,7 @@ class AutomationStore:
 
     async def require_room(self, tenant: str) -> int | None:
         """Return the number of automations. Raises Conflict if the tenant has MOST_AUTOMATIONS."""
-        count = (await self._table.get(keys.automation_count(tenant)) or {}).get(COUNT)
-        if (count or 0) >= MOST_AUTOMATIONS:
-            raise Conflict(
-                f"The tenant has {MOST_AUTOMATIONS} automations, the maximum. Delete some of them first.",
-                code="too_many_automations",
-            )
-        return None if count is None else int(count)
+        return await self._counted(tenant).require_room()
 
     async def create(self, tenant: str, stored: StoredAutomation) -> None:
         """Store a new automation. A repetition changes nothing. Raises Conflict as `require_room`."""
@@ -72,16 +65,7 @@ class AutomationStore:
         owners = hash_user(stored.end_user) if stored.end_user else ""
         # Entries first: an erasure of the end user finds each automation that exists.
         owned = await add_entries(self._table, tenant, owners, "automation", identifier)
-        item = await self._pack(tenant, stored, 1, owned)
-        while True:
-            count = await self.require_room(tenant)
-            try:
-                await self._transactions.write([Put(item), change_count(tenant, count, 1)])
-            except TransactionCancelled as cancelled:
-                if cancelled.place == 0:  # an earlier attempt of this request has stored it
-                    return
-                continue
-            return
+        await self._counted(tenant).create(await self._pack(tenant, stored, 1, owned))
 
     async def get(self, tenant: str, automation_id: str) -> FoundAutomation:
         item = await self._table.get(keys.automation(tenant, automation_id))
@@ -139,19 +123,11 @@ class AutomationStore:
 
     async def mark_deleted(self, tenant: str, automation_id: str) -> None:
         """Hide an automation from all reads at once. It may be repeated."""
-        key = keys.automation(tenant, automation_id)
-        while True:
-            item = await self._table.get(key)
-            if item is None:
-                raise NotFound("Automation", automation_id)
-            if "deleted_at" in item:
-                return
-            count = (await self._table.get(keys.automation_count(tenant)) or {}).get(COUNT)
-            condition = "attribute_exists(pk) AND attribute_not_exists(deleted_at)"
-            mark = Update(key, {"deleted_at": int(time.time())}, condition)
-            with suppress(TransactionCancelled):
-                await self._transactions.write([mark, change_count(tenant, count, -1)])
-                return
+        await self._counted(tenant).mark_deleted(keys.automation(tenant, automation_id), automation_id)
+
+    def _counted(self, tenant: str) -> CountedRecords:
+        counter = keys.automation_count(tenant)
+        return CountedRecords(self._table, self._transactions, counter, "Automation", MOST_AUTOMATIONS)
 
     async def delete(self, tenant: str, automation_id: str, deadline: float, delete_schedule: DeleteSchedule) -> bool:
         """Delete a marked automation: its schedule, its invocations, its record. Return whether nothing is left.
@@ -188,10 +164,3 @@ def read_stored(raw: bytes) -> StoredAutomation:
     """Return an automation as it is now. Its record is still active if the worker was killed in each delivery."""
     stored = StoredAutomation.model_validate_json(raw)
     return stored.changed(status="completed") if stored.resource.is_overdue else stored
-
-
-def change_count(tenant: str, count: int | None, change: int) -> Update:
-    """Return the write of the number of automations, which was read."""
-    unchanged = f"attribute_not_exists({COUNT})" if count is None else f"{COUNT} = :count"
-    seen = {} if count is None else {":count": count}
-    return Update(keys.automation_count(tenant), {COUNT: max((count or 0) + change, 0)}, unchanged, seen)

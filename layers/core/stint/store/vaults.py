@@ -20,8 +20,6 @@ A holder whose lease has lapsed may still store its tokens, unless another proce
 
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import suppress
-from typing import Any
 
 from stint.dataclasses import dataclass
 from stint.domain.errors import Conflict, NotFound
@@ -29,13 +27,14 @@ from stint.domain.ids import new_id
 from stint.domain.openai.vaults import Vault, VaultCredential
 from stint.domain.paging import Page
 from stint.store import keys
+from stint.store.counted_records import CountedRecords, change_count
 from stint.store.failures import ConditionFailed
 from stint.store.items import Item
 from stint.store.keys import Key
 from stint.store.owners import add_owners, hash_users, remove_owners
 from stint.store.records import delete_partition, is_live, read_marked
 from stint.store.table import LIVE, SMALL_PAGE, Table
-from stint.store.transactions import Delete, Put, TransactionCancelled, Transactions, Update
+from stint.store.transactions import Delete, Put, TransactionCancelled, Transactions
 
 MOST_VAULTS = 10_000
 """Maximum vaults of a tenant."""
@@ -94,21 +93,7 @@ class VaultStore:
         key = keys.vault(tenant, vault.id)
         owned: Item = {"end_users": hash_users(users)} if users else {}
         item = key._asdict() | {"doc": text_of(vault), "credential_count": 0} | owned
-        counter = keys.vault_count(tenant)
-        while True:
-            count = (await self._table.get(counter) or {}).get("vault_count")
-            if (count or 0) >= MOST_VAULTS:
-                raise Conflict(
-                    f"The tenant has {MOST_VAULTS:,} vaults, the maximum. Delete some of them first.",
-                    code="too_many_vaults",
-                )
-            try:
-                await self._transactions.write([Put(item), change_count(counter, "vault_count", count, 1)])
-            except TransactionCancelled as cancelled:
-                if cancelled.place == 0:  # an earlier attempt of this request has stored it
-                    return
-                continue
-            return
+        await self._counted(tenant).create(item)
 
     async def get(self, tenant: str, vault_id: str) -> StoredVault:
         item = await self._table.get(keys.vault(tenant, vault_id))
@@ -159,20 +144,10 @@ class VaultStore:
 
     async def mark_deleted(self, tenant: str, vault_id: str) -> None:
         """Hide a vault from all reads at once, with its credentials. It may be repeated."""
-        key, counter = keys.vault(tenant, vault_id), keys.vault_count(tenant)
-        while True:
-            item = await self._table.get(key)
-            if item is None:
-                raise NotFound("Vault", vault_id)
-            if "deleted_at" in item:
-                return
-            count = (await self._table.get(counter) or {}).get("vault_count")
-            mark = Update(
-                key, {"deleted_at": int(time.time())}, "attribute_exists(pk) AND attribute_not_exists(deleted_at)"
-            )
-            with suppress(TransactionCancelled):
-                await self._transactions.write([mark, change_count(counter, "vault_count", count, -1)])
-                return
+        await self._counted(tenant).mark_deleted(keys.vault(tenant, vault_id), vault_id)
+
+    def _counted(self, tenant: str) -> CountedRecords:
+        return CountedRecords(self._table, self._transactions, keys.vault_count(tenant), "Vault", MOST_VAULTS)
 
     async def delete(self, tenant: str, vault_id: str) -> bool:
         """Delete a marked vault with its credentials, and return True. It may be repeated. Raises NotMarkedDeleted."""
@@ -278,15 +253,6 @@ class VaultStore:
         except ConditionFailed as failed:
             return bool(failed.found.get("refreshed_by") == holder)
         return True
-
-
-def change_count(
-    key: Key, name: str, count: int | None, change: int, condition: str = "", values: Mapping[str, Any] | None = None
-) -> Update:
-    """Return the write of a number that was read."""
-    unchanged = f"attribute_not_exists({name})" if count is None else f"{name} = :count"
-    seen = {} if count is None else {":count": count}
-    return Update(key, {name: max((count or 0) + change, 0)}, unchanged + condition, seen | dict(values or {}))
 
 
 def credential_key(tenant: str, credential: VaultCredential) -> Key:

@@ -78,6 +78,12 @@ MANAGED_PARAMETERS: Template = {
         "MinValue": 1,
         "Description": "Most requests and streams at once in one process of the function openai_agents.",
     },
+    "ProtocolsConcurrency": {
+        "Type": "Number",
+        "Default": 64,
+        "MinValue": 1,
+        "Description": "Most requests and streams at once in one process of the function protocols.",
+    },
 }
 
 

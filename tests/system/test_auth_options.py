@@ -74,7 +74,7 @@ def test_every_integration_keeps_its_mode_and_its_permission(variant: tuple[str,
         assert "credentials" not in each
         streams = any(
             name in json.dumps(each["uri"])
-            for name in ("Turns", "Responses", "Knowledge", "October", "OpenAIAgents", "Console")
+            for name in ("Turns", "Responses", "Knowledge", "October", "OpenAIAgents", "Protocols", "Console")
         )
         assert each.get("responseTransferMode") == ("STREAM" if streams else None)
 

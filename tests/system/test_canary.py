@@ -12,7 +12,7 @@ from infra.scripts.published_versions import find_functions
 from samtranslator.yaml_helper import yaml_parse
 
 FUNCTIONS = {"Authorizer", "Agents", "Turns", "Responses", "Knowledge", "October", "Registry", "Admin", "Worker"}
-FUNCTIONS |= {"Console", "OpenAIAgents"}
+FUNCTIONS |= {"Console", "OpenAIAgents", "Protocols"}
 ALARMS = ("VersionErrors", "ApiErrorRate")
 
 Resources = dict[str, dict[str, Any]]
@@ -102,7 +102,9 @@ def test_routes_call_the_alias_and_still_stream(template: dict[str, Any]) -> Non
         if f"${{{name}Aliaslive}}" in json.dumps(each.get("uri", ""))
     }
 
-    streaming = {(name, "STREAM") for name in ("Turns", "Responses", "Knowledge", "October", "OpenAIAgents")}
+    streaming = {
+        (name, "STREAM") for name in ("Turns", "Responses", "Knowledge", "October", "OpenAIAgents", "Protocols")
+    }
     buffered = {("Agents", None), ("Registry", None), ("Admin", None)}
     assert called - {("Console", "STREAM")} == streaming | buffered
     assert not any(f"${{{name}.Arn}}" in json.dumps(api) for name in FUNCTIONS)

@@ -32,6 +32,7 @@ FUNCTIONS = {
     "knowledge",
     "october",
     "openai_agents",
+    "protocols",
     "registry",
     "admin",
     "authorizer",

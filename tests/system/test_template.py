@@ -83,7 +83,16 @@ def test_only_functions_that_search_or_write_packed_stores_get_numpy(translated:
     for each in with_numpy.values():
         (condition,) = [layer["Fn::If"] for layer in each if "Fn::If" in layer]
         assert (condition[0], condition[2]) == ("UsesPacked", {"Ref": "AWS::NoValue"})
-    assert sorted(with_numpy) == ["Knowledge", "October", "OpenAIAgents", "Registry", "Responses", "Turns", "Worker"]
+    assert sorted(with_numpy) == [
+        "Knowledge",
+        "October",
+        "OpenAIAgents",
+        "Protocols",
+        "Registry",
+        "Responses",
+        "Turns",
+        "Worker",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -106,9 +115,9 @@ def test_a_function_that_searches_packed_stores_has_512_mb_or_more(
     system = System(TEMPLATE, translated, outputs=OUTPUTS, parameters=parameters)
     functions = {function.name.removeprefix("stint-"): function for function in system.functions}
 
-    assert {functions[name].memory for name in ("turns", "responses", "knowledge", "october", "openai_agents")} == {
-        expected
-    }
+    assert {
+        functions[name].memory for name in ("turns", "responses", "knowledge", "october", "openai_agents", "protocols")
+    } == {expected}
     assert functions["worker"].memory == 512
     assert functions["turns"].environment["STINT_VECTOR_INDEX"] == index
     assert functions["turns"].environment["STINT_SECOND_VECTOR_INDEX"] == second

@@ -29,6 +29,7 @@ READS = {
     "responses": ("GET", f"/v1/responses/resp_{NOBODY.replace('-', '')}"),
     "october": ("GET", "/routes/list"),
     "openai_agents": ("GET", f"/v1/agents/sessions/{NOBODY}"),
+    "protocols": ("GET", f"/v1/agents/{NOBODY}/a2a/.well-known/agent-card.json"),
     "knowledge": ("GET", f"/v1/files/file-{NOBODY.replace('-', '')}"),
     "registry": ("GET", "/v1/health"),
 }

@@ -18,7 +18,6 @@ from stint.a2a.errors import (
     NUMBERS,
     UNSUPPORTED_OPERATION,
     VERSION_NOT_SUPPORTED,
-    A2AError,
     ErrorReason,
 )
 from stint.a2a.messages import no_push
@@ -69,7 +68,7 @@ class TaskAnswer(Schema):
 
 
 def check_call(message: JsonRpcMessage, request: Request) -> None:
-    """Refuse a call that no agent takes. Raises JsonRpcError and A2AError."""
+    """Refuse a call that no agent takes. Raises InvalidRequest."""
     method = message.method
     if message.is_notification:
         raise JsonRpcError(INVALID_MESSAGE, "The request has no id. Each call of A2A needs one.", param="id")
@@ -83,11 +82,13 @@ def check_call(message: JsonRpcMessage, request: Request) -> None:
     if method in PUSH_METHODS:
         raise no_push("method")
     if method == EXTENDED_CARD:
-        raise A2AError(UNSUPPORTED_OPERATION, "Agents have no extended card: the card is whole.", param="method")
+        raise InvalidRequest(
+            "Agents have no extended card: the card is whole.", code=UNSUPPORTED_OPERATION, param="method"
+        )
 
 
 def check_version(request: Request) -> None:
-    """Refuse a request of another version. The header may also be a query parameter. Raises A2AError."""
+    """Refuse a request of another version. The header may also be a query parameter. Raises InvalidRequest."""
     given = request.headers.get(VERSION_HEADER) or request.query_params.get("A2A-Version") or ""
     version = given.strip() or WITHOUT_VERSION
     found = VERSION.fullmatch(version)
@@ -95,7 +96,7 @@ def check_version(request: Request) -> None:
         return
     named = shorten(version, 40) if given.strip() else f"{WITHOUT_VERSION} (no A2A-Version header)"
     message = f"A2A {named} is not supported. Send the header A2A-Version: {PROTOCOL_VERSION}."
-    raise A2AError(VERSION_NOT_SUPPORTED, message, param="A2A-Version")
+    raise InvalidRequest(message, code=VERSION_NOT_SUPPORTED, param="A2A-Version")
 
 
 def read_params(kind: type[P], message: JsonRpcMessage) -> P:

@@ -4,7 +4,10 @@ An error of this server that A2A has no word for keeps the number of `http/json_
 """
 
 from stint.dataclasses import dataclass
-from stint.domain.errors import InvalidRequest, NotFound
+from stint.domain.errors import NotFound, shorten
+
+LONGEST_SHOWN = 100
+"""Maximum characters of a caller's id in a message."""
 
 ERROR_INFO, BAD_REQUEST = "type.googleapis.com/google.rpc.ErrorInfo", "type.googleapis.com/google.rpc.BadRequest"
 DOMAIN, OWN_DOMAIN = "a2a-protocol.org", "stint"
@@ -46,18 +49,9 @@ REASONS = {
 """The reasons that A2A defines, by the numbers."""
 
 
-class TaskNotFound(NotFound):
-    """There is no such task, or the caller may not know of it."""
-
-    def __init__(self, task_id: str) -> None:
-        super().__init__("Task", task_id)
-
-
-class A2AError(InvalidRequest):
-    """A request that A2A refuses for a reason of its own, with the code of a reason in NUMBERS."""
-
-    def __init__(self, code: str, message: str, *, param: str | None = None) -> None:
-        super().__init__(message, code=code, param=param)
+def task_not_found(task_id: str) -> NotFound:
+    """Return the error of a task that does not exist, or of which the caller may not know."""
+    return NotFound("Task", shorten(task_id, LONGEST_SHOWN))
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from stint.a2a.answers import to_answer
-from stint.a2a.errors import PUSH_NOT_SUPPORTED, UNSUPPORTED_OPERATION, A2AError, TaskNotFound
+from stint.a2a.errors import PUSH_NOT_SUPPORTED, UNSUPPORTED_OPERATION, task_not_found
 from stint.a2a.events import TaskEvents, new_task, resumed_task, steps_of
 from stint.a2a.parts import TurnInput, check_modes, to_input
 from stint.a2a.schemas import ENDED, SendMessageParams, TaskState
@@ -64,8 +64,8 @@ class TaskMessages:
         """Return the run of the message's task.
 
         Raises:
-            TaskNotFound: there is no such task.
-            A2AError: the task has ended, or the message asks for what agents do not have.
+            NotFound: there is no such agent or task.
+            InvalidRequest: the task has ended, or the message asks for what agents do not have.
             StintError: as `TurnRequests.submit` and `TurnRequests.resume`.
         """
         check_message(params)
@@ -156,7 +156,7 @@ class TaskMessages:
         return await self.reader.sessions.create(agent_id, "", session_id=session_id, budget=budget)
 
     async def read_answer(self, agent_id: str, params: SendMessageParams) -> tuple[FoundTask, TurnResumeRequest]:
-        """Return the task that a message answers, and the answers. Raises A2AError, InvalidRequest and TaskNotFound."""
+        """Return the task that a message answers, and the answers. Raises InvalidRequest and NotFound."""
         message = params.message
         found = await self.reader.find(agent_id, message.task_id)
         turn = found.turn
@@ -171,11 +171,8 @@ class TaskMessages:
         if state is not TaskState.input_required and not find_attempt().repeated:
             name = state.removeprefix("TASK_STATE_")
             advice = "has ended" if state in ENDED else "does not wait for its client"
-            raise A2AError(
-                UNSUPPORTED_OPERATION,
-                f"Task {message.task_id} is {name}: it {advice}. Send the message with its contextId alone.",
-                param="message.taskId",
-            )
+            text = f"Task {message.task_id} is {name}: it {advice}. Send the message with its contextId alone."
+            raise InvalidRequest(text, code=UNSUPPORTED_OPERATION, param="message.taskId")
         return found, to_answer(turn, message.parts)
 
     async def hiding(self, params: SendMessageParams, work: Any) -> Any:
@@ -186,12 +183,12 @@ class TaskMessages:
             if error.code != "other_end_user":
                 raise
             if params.message.task_id:
-                raise TaskNotFound(params.message.task_id) from None
+                raise task_not_found(params.message.task_id) from None
             raise unknown_context(params.message.context_id, "message.contextId") from None
 
 
 def check_message(params: SendMessageParams) -> None:
-    """Refuse what agents do not have, before anything is read. Raises A2AError and InvalidRequest."""
+    """Refuse what agents do not have, before anything is read. Raises InvalidRequest."""
     if params.message.role != "ROLE_USER":
         raise InvalidRequest("message.role must be ROLE_USER: agents answer others' messages.", param="message.role")
     if params.configuration.task_push_notification_config is not None:
@@ -199,9 +196,9 @@ def check_message(params: SendMessageParams) -> None:
     check_modes(params.configuration.accepted_output_modes)
 
 
-def no_push(param: str) -> A2AError:
+def no_push(param: str) -> InvalidRequest:
     message = "Push notifications are not supported. Use SubscribeToTask, GetTask, or webhooks (docs/webhooks.md)."
-    return A2AError(PUSH_NOT_SUPPORTED, message, param=param)
+    return InvalidRequest(message, code=PUSH_NOT_SUPPORTED, param=param)
 
 
 def read_budget(metadata: dict[str, Any] | None) -> SessionBudget | None:

@@ -16,7 +16,7 @@ from binascii import Error
 from collections.abc import Iterable, Sequence
 from urllib.parse import urlsplit
 
-from stint.a2a.errors import CONTENT_TYPE_NOT_SUPPORTED, A2AError
+from stint.a2a.errors import CONTENT_TYPE_NOT_SUPPORTED
 from stint.a2a.schemas import A2APart, SentPart
 from stint.dataclasses import dataclass
 from stint.documents.mime_types import GENERIC, type_of_name
@@ -135,18 +135,18 @@ def to_linked(url: str, media_type: str, place: str) -> ImageContentItem | Docum
 
 
 def refuse_type(media_type: str, place: str, *, of_bytes: bool) -> None:
-    """Refuse media types of which no agent reads anything. Raises A2AError.
+    """Refuse media types of which no agent reads anything. Raises InvalidRequest.
 
     The type of a URL without one is that of its server.
     """
     if of_bytes and media_type in GENERIC:
         message = f"{place} has bytes of an unknown type. Set mediaType, or a filename with an extension."
-        raise A2AError(CONTENT_TYPE_NOT_SUPPORTED, message, param=f"{place}.mediaType")
+        raise InvalidRequest(message, code=CONTENT_TYPE_NOT_SUPPORTED, param=f"{place}.mediaType")
     if media_type.partition("/")[0] in ("image", "audio", "video", "font", "model", "multipart"):
         shown = media_type[:LONGEST_SHOWN]
         known = ", ".join(sorted(IMAGES))
         message = f"{place} has the media type {shown!r}, which agents cannot read. Images are {known}."
-        raise A2AError(CONTENT_TYPE_NOT_SUPPORTED, message, param=f"{place}.mediaType")
+        raise InvalidRequest(message, code=CONTENT_TYPE_NOT_SUPPORTED, param=f"{place}.mediaType")
 
 
 def from_content(content: Content) -> list[A2APart]:
@@ -178,12 +178,12 @@ def from_url(url: str, media_type: str) -> A2APart:
 
 
 def check_modes(accepted: Iterable[str]) -> None:
-    """Refuse a caller who accepts nothing that agents make. Raises A2AError."""
+    """Refuse a caller who accepts nothing that agents make. Raises InvalidRequest."""
     wanted = [mode.partition(";")[0].strip().lower() for mode in accepted]
     if not wanted or any(accepts(mode) for mode in wanted):
         return
     message = f"The agent answers with {', '.join(OUTPUT_MODES)}. Add one of them to acceptedOutputModes, or omit it."
-    raise A2AError(CONTENT_TYPE_NOT_SUPPORTED, message, param="configuration.acceptedOutputModes")
+    raise InvalidRequest(message, code=CONTENT_TYPE_NOT_SUPPORTED, param="configuration.acceptedOutputModes")
 
 
 def accepts(mode: str) -> bool:

@@ -25,7 +25,7 @@ from stint.a2a.calls import (
     read_params,
 )
 from stint.a2a.cards import AgentCard, CallerSchemes, card_of_agent, card_of_server
-from stint.a2a.errors import UNSUPPORTED_OPERATION, A2AError
+from stint.a2a.errors import UNSUPPORTED_OPERATION
 from stint.a2a.events import TaskEvents, resumed_task, steps_of
 from stint.a2a.messages import SentMessageTask, TaskMessages
 from stint.a2a.schemas import (
@@ -41,7 +41,7 @@ from stint.a2a.task_reader import TaskReader
 from stint.a2a.tasks import state_of, to_task
 from stint.apis.agents import AgentsServices
 from stint.dataclasses import dataclass
-from stint.domain.errors import NotFound, StintError
+from stint.domain.errors import InvalidRequest, NotFound, StintError
 from stint.domain.llama_stack.events import NumberedEvent
 from stint.domain.llama_stack.turns import Turn
 from stint.http.deadline import deadline_of
@@ -156,7 +156,7 @@ async def subscribe_to_task(call: AgentCall) -> Response:
     turn, state = found.turn, state_of(found.turn, submitted=found.submitted)
     if state in ENDED:
         message = f"Task {params.id} is {state.removeprefix('TASK_STATE_')}: nothing follows. GetTask returns it."
-        raise A2AError(UNSUPPORTED_OPERATION, message, param="id")
+        raise InvalidRequest(message, code=UNSUPPORTED_OPERATION, param="id")
     task = to_task(turn, submitted=found.submitted)
     if state is TaskState.input_required:
         return stream_items(call, only(StreamItem(task=task)))

@@ -8,7 +8,7 @@ import base64
 import json
 from binascii import Error
 
-from stint.a2a.errors import TaskNotFound
+from stint.a2a.errors import task_not_found
 from stint.dataclasses import dataclass
 from stint.domain.errors import InvalidRequest
 from stint.domain.ids import is_id
@@ -29,10 +29,10 @@ class TaskPlace:
 
 
 def read_task_id(task_id: str) -> TaskPlace:
-    """Return the place of a task. Raises TaskNotFound, also for a text that is no id."""
+    """Return the place of a task. Raises NotFound, also for a text that is no id."""
     turn_id, _, session_id = task_id.partition(".")
     if not (is_id(turn_id) and is_id(session_id)):
-        raise TaskNotFound(task_id[:100])
+        raise task_not_found(task_id)
     return TaskPlace(session_id, turn_id)
 
 

@@ -12,7 +12,7 @@ import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing, suppress
 
-from stint.a2a.errors import TASK_NOT_CANCELABLE, A2AError, TaskNotFound
+from stint.a2a.errors import TASK_NOT_CANCELABLE, task_not_found
 from stint.a2a.schemas import ENDED, A2ATask, ListTasksParams, TaskPage, TaskParams, TaskState
 from stint.a2a.task_ids import ListPosition, TaskPlace, read_position, read_task_id
 from stint.a2a.tasks import state_of, to_task
@@ -71,7 +71,7 @@ class TaskReader:
         return self.sessions.store.session_line(self.sessions.tenant, agent_id, session_id)
 
     async def find(self, agent_id: str, task_id: str) -> FoundTask:
-        """Return the turn of a task. Raises TaskNotFound, or NotFound of the agent."""
+        """Return the turn of a task. Raises NotFound of the task or of the agent."""
         place = read_task_id(task_id)
         try:
             await self.require_context(agent_id, place.session_id)
@@ -79,7 +79,7 @@ class TaskReader:
         except NotFound as error:
             if error.code == "agent_not_found":
                 raise
-            raise TaskNotFound(task_id) from None
+            raise task_not_found(task_id) from None
         return FoundTask(turn, await self.is_submitted(agent_id, turn))
 
     async def is_submitted(self, agent_id: str, turn: Turn) -> bool:
@@ -95,7 +95,7 @@ class TaskReader:
         return to_task(found.turn, submitted=found.submitted, history_length=params.history_length)
 
     async def cancel(self, agent_id: str, params: TaskParams) -> A2ATask:
-        """Cancel a task that has not ended, and return it. Raises A2AError, and as `find`."""
+        """Cancel a task that has not ended, and return it. Raises InvalidRequest, and as `find`."""
         found, attempt = await self.find(agent_id, params.id), find_attempt()
         turn = found.turn
         if attempt.repeated and turn.status is TurnStatus.cancelled:
@@ -104,12 +104,12 @@ class TaskReader:
             try:
                 turn = await self.requests.cancellation.cancel(agent_id, turn.session_id, turn.turn_id)
             except Forbidden:  # the session got another end user meanwhile
-                raise TaskNotFound(params.id) from None
+                raise task_not_found(params.id) from None
             if turn.status is TurnStatus.cancelled:
                 return to_task(turn)
         state = state_of(turn).removeprefix("TASK_STATE_")
         message = f"Task {params.id} is {state} and cannot be cancelled. GetTask returns its result."
-        raise A2AError(TASK_NOT_CANCELABLE, message, param="id")
+        raise InvalidRequest(message, code=TASK_NOT_CANCELABLE, param="id")
 
     async def list(self, agent_id: str, params: ListTasksParams) -> TaskPage:
         """Return a page of the tasks of an agent, or of one of its sessions. Raises InvalidRequest and NotFound."""

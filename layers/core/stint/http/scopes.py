@@ -44,6 +44,9 @@ RouteScope = Scope | Literal["any"] | None
 END_USER_HEADER = "x-stint-user"
 """The header that names the end user for whom a request acts."""
 
+CALL_DEPTH_HEADER = b"stint-call-depth"
+"""The header with the depth of a call, as ASGI has it (`domain/call_depth.py`)."""
+
 WARNING = "stint.warning"
 """The key of a request's scope that has the value of the header `x-stint-warning` of its response."""
 

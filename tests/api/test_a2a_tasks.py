@@ -408,3 +408,19 @@ def test_a_new_context_may_have_a_budget(http: httpx.Client) -> None:
     error_of(rpc(http, agent, "SendMessage", again), -32602, "INVALID_PARAMS")
     wrong = {"message": text_message("Hi"), "metadata": {"stint/budget": {"max_tokens": -1}}}
     error_of(rpc(http, agent, "SendMessage", wrong), -32602, "INVALID_PARAMS")
+
+
+@pytest.mark.parametrize("depth", [6, 6.0, "6"])
+def test_a_message_that_is_too_deep_is_refused(http: httpx.Client, depth: object) -> None:
+    agent = create_agent(http)
+    metadata = {"stint/call-depth": depth}
+
+    of_request = rpc(http, agent, "SendMessage", {"message": text_message("Hi"), "metadata": metadata})
+    of_message = rpc(http, agent, "SendStreamingMessage", {"message": text_message("Hi", metadata=metadata)})
+    by_header = rpc(http, agent, "SendMessage", {"message": text_message("Hi")}, stint_call_depth="6")
+
+    for answer in (of_request, of_message, by_header):
+        assert "call 6 in a row" in answer.json()["error"]["message"]
+    send(http, agent, "Hi", metadata={"stint/call-depth": 5})
+    wrong = rpc(http, agent, "SendMessage", {"message": text_message("Hi"), "metadata": {"stint/call-depth": "deep"}})
+    error_of(wrong, -32602, "INVALID_PARAMS")

@@ -1,4 +1,4 @@
-"""What a task waits for, and the client's answers to it.
+"""The calls that a task waits for, and the client's answers to them.
 
 Each call is a `data` part of the status message, and each answer a `data` part of the message that names the task:
 

@@ -25,8 +25,9 @@ from stint.a2a.schemas import ENDED, SendMessageParams, TaskState
 from stint.a2a.task_ids import TaskPlace
 from stint.a2a.task_reader import FoundTask, TaskReader, unknown_context
 from stint.a2a.tasks import state_of
-from stint.caller import EarlierRunUnavailable, find_attempt
+from stint.caller import EarlierRunUnavailable, find_attempt, raise_call_depth
 from stint.dataclasses import dataclass, replace
+from stint.domain.call_depth import DEPTH_KEY, read_depth
 from stint.domain.errors import Conflict, Forbidden, InvalidRequest, NotFound
 from stint.domain.ids import new_id
 from stint.domain.llama_stack.turns import Turn, TurnCreateRequest, TurnResumeRequest
@@ -69,6 +70,7 @@ class TaskMessages:
             StintError: as `TurnRequests.submit` and `TurnRequests.resume`.
         """
         check_message(params)
+        raise_depth(params)
         length = params.configuration.history_length
         if params.message.task_id:
             found, request = await self.read_answer(agent_id, params)
@@ -85,6 +87,7 @@ class TaskMessages:
     async def accept(self, agent_id: str, params: SendMessageParams, context: RequestContext) -> FoundTask:
         """Store a message for the worker, and return its task. Raises as `send`, and Conflict of a session in use."""
         check_message(params)
+        raise_depth(params)
         if params.message.task_id:
             found, request = await self.read_answer(agent_id, params)
             await self.hiding(params, self.accept_answer(agent_id, found.turn, request))
@@ -194,6 +197,16 @@ def check_message(params: SendMessageParams) -> None:
     if params.configuration.task_push_notification_config is not None:
         raise no_push("configuration.taskPushNotificationConfig")
     check_modes(params.configuration.accepted_output_modes)
+
+
+def raise_depth(params: SendMessageParams) -> None:
+    """Raise the depth of the request to that in its metadata, or in its message's. Raises InvalidRequest."""
+    for metadata, place in ((params.metadata, "metadata"), (params.message.metadata, "message.metadata")):
+        if metadata and DEPTH_KEY in metadata:
+            depth = metadata[DEPTH_KEY]
+            if isinstance(depth, float) and depth.is_integer():  # protocol buffers know no other numbers
+                depth = int(depth)
+            raise_call_depth(read_depth(depth, f"{place}.{DEPTH_KEY}"))
 
 
 def no_push(param: str) -> InvalidRequest:

@@ -47,6 +47,7 @@ from stint.domain.llama_stack.turns import Turn
 from stint.http.deadline import deadline_of
 from stint.http.dependencies import AgentRoute, AgentsServicesDep
 from stint.http.json_rpc import JsonRpcError, JsonRpcMessage, MessageId, encode_result, parse_message, read_value
+from stint.http.requests import StrictRoute
 from stint.http.routes.pages import base_url_of
 from stint.http.scopes import CALL, requires
 from stint.http.sse import encode_frame
@@ -232,13 +233,6 @@ async def get_agent_card(agent_id: str, request: Request, services: AgentsServic
     return answer_card(request, card_of_agent(agent, base_url_of(request, path + CARD) + path, schemes_of(request)))
 
 
-@router.get(CARD, response_model=AgentCard)
-@requires(None)
-async def get_server_card(request: Request) -> Response:
-    """Read the A2A card of the server, which names no agent."""
-    return answer_card(request, card_of_server(base_url_of(request, CARD) + AGENT, schemes_of(request)))
-
-
 def schemes_of(request: Request) -> CallerSchemes:
     settings = request.app.state.read_settings()
     return CallerSchemes(settings.auth == "authorizer", settings.oidc_issuer)
@@ -252,3 +246,13 @@ def answer_card(request: Request, card: AgentCard) -> Response:
     if request.headers.get("if-none-match") == etag:
         return Response(status_code=304, headers=headers)
     return Response(body, headers=headers, media_type="application/json")
+
+
+@requires(None)
+async def get_server_card(request: Request) -> Response:
+    """Read the A2A card of the server, which names no agent."""
+    return answer_card(request, card_of_server(base_url_of(request, CARD) + AGENT, schemes_of(request)))
+
+
+# Without a caller, there are no services by which an AgentRoute names its lines.
+router.add_api_route(CARD, get_server_card, methods=["GET"], response_model=AgentCard, route_class_override=StrictRoute)

@@ -46,7 +46,15 @@ END_USER_HEADER = "x-stint-user"
 WARNING = "stint.warning"
 """The key of a request's scope that has the value of the header `x-stint-warning` of its response."""
 
-OPEN_PATHS = frozenset({"/v1/health", "/health"})
+OPEN_PATHS = frozenset(
+    {
+        "/v1/health",
+        "/health",
+        "/v1/mcp/.well-known/oauth-protected-resource",
+        "/.well-known/oauth-protected-resource",
+        "/.well-known/oauth-protected-resource/v1/mcp",
+    }
+)
 """Paths that need no caller, which the middleware lets through before a route is found. Their routes require None."""
 
 RULE = "stint_rule"

@@ -236,9 +236,10 @@ validate: .venv-sam/.installed $(VENV)/.run ## check the SAM template, and its t
 	@$(SAM) validate --lint
 	@$(BIN)/python -m infra.scripts.lint_templates
 
-# AUTH=authorizer|iam|none, START=plain|snapstart, SCALE=ondemand|managed, ROLLOUT=all|canary and CONSOLE=on|off (docs/production.md)
-build: .venv-sam/.installed $(VENV)/.run $(if $(or $(filter off,$(CONSOLE)),$(filter iam,$(AUTH))),,console) ## build the functions and layers (AUTH=iam RUNTIME=python3.11 ARCHITECTURE=x86_64 START=snapstart SCALE=managed ROLLOUT=canary CONSOLE=off)
-	@template=$$(CONSOLE="$(CONSOLE)" AUTH="$(AUTH)" START="$(START)" SCALE="$(SCALE)" ROLLOUT="$(ROLLOUT)" RUNTIME="$(RUNTIME)" $(BIN)/python -m infra.scripts.options) && $(SAM) build --template-file $$template $(if $(strip $(TARGET)),--parameter-overrides "$(strip $(TARGET))")
+# AUTH=authorizer|iam|none, START=plain|snapstart, SCALE=ondemand|managed, ROLLOUT=all|canary, CONSOLE=on|off
+# and PROTOCOLS=mcp,a2a,ag-ui|none (docs/production.md)
+build: .venv-sam/.installed $(VENV)/.run $(if $(or $(filter off,$(CONSOLE)),$(filter iam,$(AUTH))),,console) ## build the functions and layers (AUTH=iam RUNTIME=python3.11 ARCHITECTURE=x86_64 START=snapstart SCALE=managed ROLLOUT=canary CONSOLE=off PROTOCOLS=mcp,ag-ui)
+	@template=$$(CONSOLE="$(CONSOLE)" PROTOCOLS="$(PROTOCOLS)" AUTH="$(AUTH)" START="$(START)" SCALE="$(SCALE)" ROLLOUT="$(ROLLOUT)" RUNTIME="$(RUNTIME)" $(BIN)/python -m infra.scripts.options) && $(SAM) build --template-file $$template $(if $(strip $(TARGET)),--parameter-overrides "$(strip $(TARGET))")
 	@$(BIN)/python infra/scripts/bytecode.py
 
 deploy: .venv-sam/.installed $(VENV)/.run ## deploy the build: make deploy STACK=name (PARAMETERS="Name=value ..." TAGS="name=value ...")

@@ -406,7 +406,7 @@ def test_no_role_that_runs_tools_may_invoke_a_function_of_the_stack(
         if each.effect == "Deny" and each.action == "lambda:InvokeFunction" and not each.condition
     }
 
-    assert len(names) == 12
+    assert len(names) == 13
     names.remove("${AWS::StackName}-sandbox")  # runs code without any rights, for every caller of tools
     assert denied == {(role, f"{arn}{name}{end}") for role in CALLERS for name in names for end in ("", ":*")}
 

@@ -162,7 +162,7 @@ def require_cfn_lint() -> None:
 
 def test_concurrency_is_reserved_where_a_parameter_says_so(translated: dict[str, Any]) -> None:
     functions = of_type(translated, "AWS::Lambda::Function")
-    assert len(functions) == 12
+    assert len(functions) == 13
     for name, function in functions.items():
         parameter = f"{name}ReservedConcurrency"
         reserved = function["Properties"]["ReservedConcurrentExecutions"]
@@ -431,8 +431,8 @@ def test_the_documentation_counts_what_the_alarms_cost() -> None:
     text = (ROOT / "infra" / "aws" / "alarms.yaml").read_text()
 
     alarms, metrics = text.count("Type: AWS::CloudWatch::Alarm"), text.count("MetricStat:")
-    assert (alarms, metrics) == (10, 51)
-    assert "ten alarms over 51 metrics" in (ROOT / "docs" / "production.md").read_text()
+    assert (alarms, metrics) == (13, 56)
+    assert "13 alarms over 56 metrics" in (ROOT / "docs" / "production.md").read_text()
 
 
 def data_resources() -> dict[str, Any]:
@@ -486,7 +486,7 @@ def test_a_deployed_stack_has_a_model_of_bedrock_and_scripted_ones_only_on_reque
 def with_models(system: System) -> list[Function]:
     """Return the functions that know the models."""
     found = [each for each in system.functions if "STINT_SCRIPTED_MODELS" in each.environment]
-    assert len(found) == 8
+    assert len(found) == 9
     return found
 
 

@@ -50,9 +50,10 @@ OPEN_PATHS = frozenset(
     {
         "/v1/health",
         "/health",
-        "/v1/mcp/.well-known/oauth-protected-resource",
+        "/.well-known/agent-card.json",
         "/.well-known/oauth-protected-resource",
         "/.well-known/oauth-protected-resource/v1/mcp",
+        "/v1/mcp/.well-known/oauth-protected-resource",
     }
 )
 """Paths that need no caller, which the middleware lets through before a route is found. Their routes require None."""

@@ -59,9 +59,9 @@ from stint.mcp_server.revisions import (
     MODERN,
     SUPPORTED,
     UNSUPPORTED_VERSION,
-    Caller,
+    McpClient,
     negotiate,
-    read_caller,
+    read_client,
 )
 from stint.mcp_server.schemas import (
     CacheableResult,
@@ -107,7 +107,7 @@ class McpEndpoint:
     request: Request
     services: AgentsServices
     agent_id: str | None = None
-    caller: Caller = field(default_factory=Caller)
+    client: McpClient = field(default_factory=McpClient)
 
     @property
     def tools(self) -> AgentTools:
@@ -132,8 +132,8 @@ class McpEndpoint:
             message = parse_message(value)
             if message.id is None and not message.is_notification:
                 raise JsonRpcError(INVALID_MESSAGE, "id must not be null.", param="id")
-            self.caller = Caller(is_modern=True)  # whose errors have a status, as those of its checks have
-            self.caller = read_caller(message, self.request.headers.items())
+            self.client = McpClient(is_modern=True)  # whose errors have a status, as those of its checks have
+            self.client = read_client(message, self.request.headers.items())
             if self.agent_id is not None:
                 await self.tools.require(self.agent_id)
             if message.is_notification:
@@ -152,7 +152,7 @@ class McpEndpoint:
         number = code_of(error)
         if isinstance(error, NotFound) and error.code == "agent_not_found" and self.agent_id is not None:
             return 404  # the agent of the path
-        if self.caller.is_modern or not known or number in MALFORMED:
+        if self.client.is_modern or not known or number in MALFORMED:
             return STATUSES.get(number) or status_of(error)
         return 200
 
@@ -181,8 +181,8 @@ class McpEndpoint:
         if message.method == "tools/call":
             return await self.call(message)
         methods: dict[str, Callable[[JsonRpcMessage], Awaitable[McpResult]]] = {
-            "server/discover" if self.caller.is_modern else "initialize": (
-                self.discover if self.caller.is_modern else self.initialize
+            "server/discover" if self.client.is_modern else "initialize": (
+                self.discover if self.client.is_modern else self.initialize
             ),
             "ping": self.ping,
             "tools/list": self.list,
@@ -194,7 +194,7 @@ class McpEndpoint:
 
     def complete(self, result: McpResult) -> McpResult:
         """Add what a result of the newer revision has."""
-        if self.caller.is_modern:
+        if self.client.is_modern:
             result.result_type = result.result_type or "complete"
             result.meta = {SERVER_KEY: SERVER}
             if isinstance(result, CacheableResult):
@@ -239,7 +239,7 @@ class McpEndpoint:
             except StintError as error:
                 return self.refuse(marked, error)
 
-        form = f"{MODERN if self.caller.is_modern else LEGACY[0]} {self.caller.elicits} {stream}"
+        form = f"{MODERN if self.client.is_modern else LEGACY[0]} {self.client.elicits} {stream}"
         return KeyedCall(params, Marks(message.id, token), run, lambda error: self.refuse(message, error), form=form)
 
     async def run(
@@ -253,7 +253,7 @@ class McpEndpoint:
     ) -> Response:
         """Run a call, and return its response, with the id of `marked`. Raises StintError."""
         answered = marked or message
-        writer = ResultWriter(self.states, agent_id, self.caller.elicits)
+        writer = ResultWriter(self.states, agent_id, self.client.elicits)
         context, digest = await request_context_of(self.request), self.digest_of(message.id)
         call: StartedCall | None
         if params.request_state is None:
@@ -271,7 +271,7 @@ class McpEndpoint:
 
         # The older revision says that a client which disconnects has not cancelled its call. Neither has one that can
         # repeat it with its key.
-        leaves = self.caller.is_modern and marked is None
+        leaves = self.client.is_modern and marked is None
         answer = CallAnswer(
             message_id=answered.id,
             token=params.meta.progress_token,

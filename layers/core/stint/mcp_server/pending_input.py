@@ -6,8 +6,8 @@
     tool
 
 The answer `cancel` means that the user has not decided: the turn goes on waiting. A client that cannot show forms gets
-the questions as a text. It names the route for answers and no argument of the tool, because whoever calls the tool is
-mostly a model, which must not approve what it has asked for.
+the questions as a text, which names the route for answers: no argument of a tool takes them, because who calls a tool
+is mostly a model, which must not approve what its own call has caused.
 """
 
 import json

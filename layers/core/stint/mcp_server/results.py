@@ -12,11 +12,11 @@ from stint.mcp_server.call_states import CallStates
 from stint.mcp_server.pending_input import list_asked, to_forms, to_text
 from stint.mcp_server.schemas import (
     CallOutcome,
-    CallResult,
     CallUsage,
     InputRequiredResult,
     McpResult,
     TextBlock,
+    ToolCallResult,
 )
 
 CANCELLED = "The turn was cancelled."
@@ -52,13 +52,13 @@ class ResultWriter:
         return result_of(turn, to_text(self.agent_id, turn), is_error=True)
 
 
-def result_of(turn: Turn, text: str, *, is_error: bool = False) -> CallResult:
+def result_of(turn: Turn, text: str, *, is_error: bool = False) -> ToolCallResult:
     usage = turn.usage and CallUsage(**{name: getattr(turn.usage, name) for name in CallUsage.model_fields})
     outcome = CallOutcome(session_id=turn.session_id, turn_id=turn.turn_id, usage=usage)
-    return CallResult(content=[TextBlock(text=text)], structured_content=outcome, is_error=is_error)
+    return ToolCallResult(content=[TextBlock(text=text)], structured_content=outcome, is_error=is_error)
 
 
-def failed_result(error: StintError, session_id: str) -> CallResult:
+def failed_result(error: StintError, session_id: str) -> ToolCallResult:
     """Return the result of a turn that failed with its first event."""
     outcome = CallOutcome(session_id=session_id, turn_id=error.turn_id or "")
-    return CallResult(content=[TextBlock(text=error.message)], structured_content=outcome, is_error=True)
+    return ToolCallResult(content=[TextBlock(text=error.message)], structured_content=outcome, is_error=True)

@@ -42,21 +42,21 @@ Headers = Sequence[tuple[str, str]]
 
 
 @dataclass(frozen=True, slots=True)
-class Caller:
-    """What the client of a message can do. `elicits`: it can ask its user for input."""
+class McpClient:
+    """The client of a message. `elicits`: it can ask its user for input."""
 
     is_modern: bool = False
     elicits: bool = False
 
 
-def read_caller(message: JsonRpcMessage, headers: Headers) -> Caller:
+def read_client(message: JsonRpcMessage, headers: Headers) -> McpClient:
     """Return what the client of a request can do. Raises JsonRpcError if the message is not of a supported revision."""
     version, meta = value_of(headers, VERSION_HEADER), message.params.get("_meta")
     meta = meta if isinstance(meta, dict) else {}
     if version in LEGACY or (version is None and VERSION_KEY not in meta):
-        return Caller()
+        return McpClient()
     if message.is_notification and version == MODERN:
-        return Caller(is_modern=True)
+        return McpClient(is_modern=True)
     if message.is_notification:
         raise refuse_version(version or "")
     if version != MODERN and VERSION_KEY not in meta:
@@ -64,7 +64,7 @@ def read_caller(message: JsonRpcMessage, headers: Headers) -> Caller:
     check_headers(message, meta, headers)
     if meta[VERSION_KEY] != MODERN:
         raise refuse_version(meta[VERSION_KEY])
-    return Caller(is_modern=True, elicits=can_elicit(meta[CAPABILITIES_KEY]))
+    return McpClient(is_modern=True, elicits=can_elicit(meta[CAPABILITIES_KEY]))
 
 
 def check_headers(message: JsonRpcMessage, meta: Mapping[str, Any], headers: Headers) -> None:

@@ -56,7 +56,7 @@ class CallArguments(StrictObject):
 
 
 class ElicitResult(McpObject):
-    """What a user said to a request for input."""
+    """The answer of a user to a request for input."""
 
     action: Literal["accept", "decline", "cancel"]
     content: dict[str, Any] | None = None
@@ -165,7 +165,7 @@ class CallOutcome(McpObject):
     usage: CallUsage | None = None
 
 
-class CallResult(McpResult):
+class ToolCallResult(McpResult):
     """The result of a call that has ended, or of one that waits and cannot ask its client."""
 
     content: list[TextBlock]

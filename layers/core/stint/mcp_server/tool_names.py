@@ -12,10 +12,10 @@ import unicodedata
 import uuid
 
 from stint.domain.ids import is_inline_agent
+from stint.domain.tools import LONGEST_TOOL_NAME
 
-LONGEST = 64
 ID_CHARACTERS = 22
-LONGEST_SLUG = LONGEST - ID_CHARACTERS - 1
+LONGEST_SLUG = LONGEST_TOOL_NAME - ID_CHARACTERS - 1
 OTHERS = re.compile(r"[^a-zA-Z0-9]+")
 FORM = re.compile(rf"[a-zA-Z0-9_-]{{1,{LONGEST_SLUG}}}_([a-zA-Z0-9_-]{{{ID_CHARACTERS}}})")
 UNNAMED = "agent"
@@ -28,7 +28,7 @@ def tool_name(agent_id: str, name: str | None) -> str:
 
 def slug_of(name: str) -> str:
     """Return the ASCII letters and digits of a name, with underscores between them."""
-    plain = unicodedata.normalize("NFKD", name[: 4 * LONGEST]).encode("ascii", "ignore").decode()
+    plain = unicodedata.normalize("NFKD", name[: 4 * LONGEST_TOOL_NAME]).encode("ascii", "ignore").decode()
     return OTHERS.sub("_", plain).strip("_")[:LONGEST_SLUG].strip("_") or UNNAMED
 
 

@@ -59,6 +59,8 @@ class TurnHeader(Schema):
     """A failed turn that this one repeats, so that the model sees the input once."""
     servers: Omitted[dict[str, list[str]]] = None
     """The names of the tools of each MCP server by its label, if the configuration alone does not tell them."""
+    message_ids: Omitted[list[str]] = None
+    """The client's ids of the input messages, one each, if its protocol has such ids."""
 
 
 class MergedMessage(TakenMessage):

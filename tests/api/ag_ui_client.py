@@ -29,8 +29,8 @@ def events_of(response: httpx.Response) -> list[Body]:
 
 
 def check_order(events: list[Body]) -> None:
-    """Check what every client of the protocol refuses: an event outside of a run, or a run that ends with open parts."""
-    assert events[0]["type"] == "RUN_STARTED" and events[0]["protocolVersion"] == "1.0"
+    """Check what clients of the protocol refuse: events outside of a run, and a run that ends with open parts."""
+    assert (events[0]["type"], events[0]["protocolVersion"]) == ("RUN_STARTED", "1.0")
     assert events[-1]["type"] in ("RUN_FINISHED", "RUN_ERROR")
     pairs = {
         "STEP_STARTED": ("STEP_FINISHED", "stepName"),

@@ -205,8 +205,8 @@ def test_content_that_is_not_supported_is_refused_by_name(front: Frontend, part:
 
 def test_a_failure_after_the_first_event_is_an_event(front: Frontend) -> None:
     events = events_of(send_run(front.http, front.agent, "1", [said("m1", "fail: after 2 words\nsay: One two three")]))
-    assert events[-1]["type"] == "RUN_ERROR"
-    assert events[-1]["code"] and events[-1]["message"]
+    assert (events[-1]["type"], events[-1]["code"]) == ("RUN_ERROR", "model_error")
+    assert events[-1]["message"]
 
 
 def test_a_thread_with_nothing_new_has_no_session(front: Frontend) -> None:

@@ -1,6 +1,7 @@
 """All scenarios."""
 
 from tests.faults.admin_scenarios import ADMINISTRATION
+from tests.faults.ag_ui_scenarios import AG_UI
 from tests.faults.agents_api_scenarios import AGENTS_API
 from tests.faults.automation_scenarios import AUTOMATIONS
 from tests.faults.background_scenarios import BACKGROUND, BackgroundResponse
@@ -35,6 +36,7 @@ SCENARIOS: list[type[Scenario]] = [
     *OCTOBER,
     *AGENTS_API,
     *AUTOMATIONS,
+    *AG_UI,
 ]
 WARMING: list[type[Scenario]] = [TurnWithTools, ResumedTurn, ResponseInConversation, BackgroundResponse, FileIngestion]
 """Scenarios that run once before all others, so that their code is loaded."""

@@ -36,8 +36,8 @@ from stint.ag_ui.schemas.events import (
     TextEndEvent,
     TextStartEvent,
     ToolArgsEvent,
+    ToolCallResultEvent,
     ToolEndEvent,
-    ToolResultEvent,
     ToolStartEvent,
     TurnPartEvent,
 )
@@ -195,7 +195,7 @@ class RunEvents:
                 self.answered.discard(response.call_id)
                 continue
             name, content = result_id(step, place), show_result(response.content)
-            events.append(ToolResultEvent(message_id=name, tool_call_id=response.call_id, content=content))
+            events.append(ToolCallResultEvent(message_id=name, tool_call_id=response.call_id, content=content))
         return events
 
     def show_refusal(self, turn: Turn) -> list[TurnPartEvent]:

@@ -1,4 +1,4 @@
-"""What a run takes of the messages that its client sends. The stored turns are the record.
+"""The input of a run: which of its client's messages it takes. The stored turns are the record.
 
 Clients send the whole conversation with each run. `read_input` decides, by the ids that the last turns have:
 
@@ -38,7 +38,7 @@ from stint.domain.tools import ToolDef, ToolResponse, ToolResponseMessage
 PlacedResult: TypeAlias = tuple[int, GivenResult]
 """A result with its place among the messages."""
 
-NO_PARAMETERS = {"type": "object", "properties": {}}
+NO_ARGUMENTS = {"type": "object"}
 DISMISSED = "The user dismissed the request."
 
 
@@ -77,7 +77,7 @@ TakenInput = NewMessages | Answers | NothingNew
 
 
 @dataclass(slots=True)
-class InputReader:
+class RunInputReader:
     """Reads the input of one run. `turns` are the last ones of its thread, and `known` the ids of their messages."""
 
     given: RunInput
@@ -266,4 +266,4 @@ def to_approval(index: int, entry: ResumeEntry, call_id: str) -> ToolApproval:
 
 def to_tool(tool: FrontendTool) -> ToolDef:
     """Return a frontend tool as a client tool of the turn."""
-    return ToolDef(name=tool.name, description=tool.description, input_schema=tool.parameters or NO_PARAMETERS)
+    return ToolDef(name=tool.name, description=tool.description, input_schema=tool.parameters or NO_ARGUMENTS)

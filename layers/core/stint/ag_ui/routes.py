@@ -18,15 +18,13 @@ from stint.http.errors import late_document_of
 from stint.http.scopes import RUN, requires
 from stint.http.sse import COMMENT, encode_frame
 from stint.http.streaming import RequestContextDep, StreamFormat, encode_events, stream_frames
-from stint.services.runs.run_handle import StreamClosed
 
 SESSION_HEADER = "stint-session-id"
 """The header with the id of the thread's session, by which other APIs continue it."""
 
-CLOSED = "The stream was interrupted, and the run goes on. Send the same messages again to follow it."
 STREAMS: dict[int | str, dict[str, Any]] = {
     200: {
-        "content": {"text/event-stream": {"schema": {"$ref": "#/components/schemas/AgUiEvent"}}},
+        "content": {"text/event-stream": {"schema": {"$ref": "#/components/schemas/AgUiRunEvent"}}},
         "description": "The events of the run.",
         "headers": {"Stint-Session-Id": {"description": "the session of the thread", "schema": {"type": "string"}}},
     }
@@ -61,7 +59,5 @@ def encode_event(event: AgUiEvent) -> bytes:
 
 def encode_run_error(error: Exception) -> tuple[bytes, ...]:
     """Write the failure of a stream as its last event."""
-    if isinstance(error, StreamClosed):
-        return (encode_event(RunErrorEvent(message=CLOSED, code="stream_interrupted")),)
     details = late_document_of(error)["error"]
     return (encode_event(RunErrorEvent(message=details["message"], code=details["code"])),)

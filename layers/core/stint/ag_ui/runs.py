@@ -13,10 +13,11 @@ from contextlib import aclosing
 
 from stint.ag_ui.contents import show_result
 from stint.ag_ui.events import RunEvents, RunNames
-from stint.ag_ui.inputs import Answers, InputReader, NewMessages, NothingNew, TakenInput
+from stint.ag_ui.inputs import Answers, NewMessages, NothingNew, RunInputReader, TakenInput
 from stint.ag_ui.schemas.events import (
     AgUiEvent,
     MessagesSnapshotEvent,
+    RunErrorEvent,
     RunFinishedEvent,
     RunStartedEvent,
     StateSnapshotEvent,
@@ -35,12 +36,14 @@ from stint.domain.llama_stack.stored_turns import StoredTurn
 from stint.domain.run_outcome import RunStatus
 from stint.log_keys import add_log_keys
 from stint.services.agents.interrupted import mark_interrupted
-from stint.services.runs.run_handle import RequestContext
+from stint.services.runs.run_handle import RequestContext, StreamClosed
 from stint.services.turns.resume import MESSAGE_TAKEN
 from stint.services.turns.turn_handles import TurnHandle
 
 MOST_TURNS = 50
 """Maximum turns of a snapshot, and of those whose messages are known."""
+
+CLOSED = "The stream was interrupted, and the run goes on. Send the same messages again to follow it."
 
 FIELDS = {"approvals": "resume", "client_tools": "tools", "tool_responses": "messages", "toolgroups": "tools"}
 """AG-UI's names of the fields of a turn's request, for errors."""
@@ -84,12 +87,21 @@ class AgUiRun:
         for event in self.first:
             yield event
         if opened is not None:
-            async with aclosing(opened):
-                async for numbered in opened:
-                    for converted in self.events.convert(numbered.event):
-                        yield converted
+            async with aclosing(self.convert(opened)) as converted:
+                async for event in converted:
+                    yield event
         for event in self.last:
             yield event
+
+    async def convert(self, opened: AsyncGenerator[NumberedEvent, None]) -> AsyncGenerator[AgUiEvent, None]:
+        """Yield the events of a turn. A stream that ends before the turn ends as one that failed."""
+        try:
+            async with aclosing(opened):
+                async for numbered in opened:
+                    for event in self.events.convert(numbered.event):
+                        yield event
+        except StreamClosed:
+            yield RunErrorEvent(message=CLOSED, code="stream_interrupted")
 
     async def finish(self) -> None:
         """Do what may be done after the answer was sent. Nothing is raised."""
@@ -128,7 +140,7 @@ class AgUiRuns:
         )
         history = EMPTY if thread.record is None else await self.read_history(agent_id, thread, given)
         known = {message.id for message in history.messages}
-        taken = InputReader(given, history.turns, known).read()
+        taken = RunInputReader(given, history.turns, known).read()
         if isinstance(taken, NothingNew) and taken.last is not None and not context.attempt.follows:
             taken = self.repeat_failed(given, history, taken.last)
         if isinstance(taken, NewMessages | Answers):
@@ -160,7 +172,7 @@ class AgUiRuns:
     def repeat_failed(self, given: RunInput, history: ThreadHistory, last: StoredTurn) -> TakenInput:
         """Return the input of a turn that has failed before its first step, if another attempt may succeed."""
         if last.status is RunStatus.failed and is_repeatable(last):
-            return InputReader(given, history.turns, set()).repeat(last)
+            return RunInputReader(given, history.turns, set()).repeat(last)
         return NothingNew(last)
 
     async def open_session(

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from stint.ag_ui.contents import show_arguments, show_content, show_result
 from stint.ag_ui.schemas.inputs import GivenResult, RunMessage
 from stint.ag_ui.schemas.messages import (
-    CalledFunction,
+    CalledTool,
     FunctionToolCall,
     ShownAssistantMessage,
     ShownMessage,
@@ -89,9 +89,7 @@ def show_answer(step: InferenceStep) -> ShownAssistantMessage:
 
 
 def show_call(call: ToolCall) -> FunctionToolCall:
-    return FunctionToolCall(
-        id=call.call_id, function=CalledFunction(name=call.tool_name, arguments=show_arguments(call))
-    )
+    return FunctionToolCall(id=call.call_id, function=CalledTool(name=call.tool_name, arguments=show_arguments(call)))
 
 
 def show_results(step: ToolExecutionStep, results: ResultIds) -> Iterator[ShownToolMessage]:

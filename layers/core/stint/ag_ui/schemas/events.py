@@ -103,7 +103,7 @@ class ToolEndEvent(WireSchema):
     tool_call_id: str
 
 
-class ToolResultEvent(WireSchema):
+class ToolCallResultEvent(WireSchema):
     type: Literal["TOOL_CALL_RESULT"] = "TOOL_CALL_RESULT"
     message_id: str
     tool_call_id: str
@@ -178,7 +178,7 @@ TurnPartEvent = (
     | ToolStartEvent
     | ToolArgsEvent
     | ToolEndEvent
-    | ToolResultEvent
+    | ToolCallResultEvent
     | RunFinishedEvent
     | RunErrorEvent
 )

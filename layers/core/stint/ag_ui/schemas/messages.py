@@ -39,7 +39,7 @@ class ImagePart(WireSchema):
 MessageContent = str | list[Annotated[TextPart | ImagePart, Field(discriminator="type")]]
 
 
-class CalledFunction(WireSchema):
+class CalledTool(WireSchema):
     name: str
     arguments: str
 
@@ -47,7 +47,7 @@ class CalledFunction(WireSchema):
 class FunctionToolCall(WireSchema):
     id: str
     type: Literal["function"] = "function"
-    function: CalledFunction
+    function: CalledTool
 
 
 class ShownUserMessage(WireSchema):

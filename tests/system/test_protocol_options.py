@@ -1,4 +1,4 @@
-"""What `make build PROTOCOLS=...` builds: templates, and the package without folders of protocols."""
+"""The templates that `make build PROTOCOLS=...` builds, and its package without folders of protocols."""
 
 import json
 import os

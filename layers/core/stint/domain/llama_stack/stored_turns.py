@@ -57,6 +57,8 @@ class TurnHeader(Schema):
     """The number of the attempt that created the turn, as its client counts."""
     retry_of: Annotated[str, Field(exclude_if=is_unset)] = ""
     """A failed turn that this one repeats, so that the model sees the input once."""
+    call_depth: Annotated[int, Field(exclude_if=is_unset)] = 0
+    """How many calls of agents have led to the turn (`domain/call_depth.py`). It keeps them when it is resumed."""
     servers: Omitted[dict[str, list[str]]] = None
     """The names of the tools of each MCP server by its label, if the configuration alone does not tell them."""
     message_ids: Omitted[list[str]] = None

@@ -6,6 +6,7 @@
 import asyncio
 import logging
 
+from stint.caller import find_call_depth
 from stint.dataclasses import dataclass
 from stint.domain.content import DocumentText
 from stint.domain.errors import Cancelled, Interrupted, StintError, StoreUnavailable, Unexpected, rename_param
@@ -97,6 +98,7 @@ def make_header(
         fingerprint=attempt.fingerprint,
         retry_count=attempt.retry_count,
         retry_of=attempt.retry_of,
+        call_depth=find_call_depth(),
         servers=list_servers(toolbox) if toolbox.server else None,
         message_ids=[*context.message_ids] or None,
     )

@@ -18,6 +18,7 @@ from contextlib import aclosing, suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
+from stint.caller import raise_call_depth
 from stint.dataclasses import replace
 from stint.documents.document_reader import DocumentReader, images_of
 from stint.domain.errors import Cancelled, Conflict, NotFound, StintError, Unexpected
@@ -185,6 +186,7 @@ class Turns:
         turn_id = (await self.store.turns.find_imported(self.tenant, agent_id, session_id, {turn_id}))[turn_id]
         session, turn, noted = await self.open_last(agent_id, session_id, turn_id, request, deadline=deadline)
         async with session.keeper.released_on_error():
+            raise_call_depth(turn.header.call_depth)
             stored = stored_answer(turn, request)
             resume_meter(turn.consumption)
             completed = turn.status is RunStatus.completed

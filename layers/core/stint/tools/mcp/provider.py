@@ -24,6 +24,7 @@ from pydantic import Field, ValidationError
 
 from stint.caller import find_tenant
 from stint.dataclasses import replace
+from stint.domain.call_depth import DEPTH_KEY
 from stint.domain.errors import InvalidRequest, StintError, ToolUnauthorized, ToolUnavailable, UnresolvableURL
 from stint.domain.inference import ToolSignature
 from stint.domain.json_text import make_storable
@@ -31,6 +32,7 @@ from stint.domain.mcp_servers import McpAccess
 from stint.domain.validation import describe_faults
 from stint.net.guard import Guard
 from stint.tools.definitions import LONGEST_TIMEOUT
+from stint.tools.depth_headers import next_depth
 from stint.tools.headers import fold, read_headers
 from stint.tools.list_budget import list_budget
 from stint.tools.mcp.content import read_result
@@ -254,7 +256,8 @@ async def call_tool(session: "ClientSession", invocation: Invocation) -> "CallTo
     """Send tools/call. The session's own `call_tool` would first list all tools, to check structured results."""
     from mcp import types  # noqa: PLC0415 - imported when first used
 
-    params = types.CallToolRequestParams(name=invocation.tool_name, arguments=invocation.arguments)
+    meta = types.RequestParams.Meta.model_validate({DEPTH_KEY: next_depth()})
+    params = types.CallToolRequestParams(name=invocation.tool_name, arguments=invocation.arguments, _meta=meta)
     request = types.ClientRequest(types.CallToolRequest(params=params))
     return await session.send_request(request, types.CallToolResult)
 

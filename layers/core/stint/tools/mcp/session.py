@@ -29,6 +29,7 @@ import httpx
 from stint.domain.errors import InvalidRequest, StintError, ToolUnauthorized, ToolUnavailable, UnresolvableURL
 from stint.net.guard import Guard
 from stint.net.urls import parse_url
+from stint.tools.depth_headers import depth_headers, without_depth
 from stint.tools.list_budget import MAX_LIST_BYTES, ListBudget
 from stint.tools.mcp.answers import ReceiveBudget
 from stint.tools.mcp.refusals import McpRequestRefused, shorten_reason
@@ -125,9 +126,9 @@ class McpSessions:
         received = ReceiveBudget(host_of(url), max_bytes, budget)
         watch = Watch(self._guard.transport(max_bytes), ("GET", "POST") if sse else ("POST",), received)
         seconds = max(deadline - asyncio.get_running_loop().time(), 0.001)
-        client = httpx.AsyncClient(  # httpx's timeout is later than the deadline, whose error says what took too long
-            transport=watch, timeout=seconds + 1, headers={"Accept-Encoding": "gzip", **headers}, trust_env=False
-        )
+        sent = {"Accept-Encoding": "gzip", **without_depth(headers), **depth_headers()}
+        # httpx's timeout is later than the deadline, whose error says what took too long.
+        client = httpx.AsyncClient(transport=watch, timeout=seconds + 1, headers=sent, trust_env=False)
         results: list[T] = []
         try:
             async with asyncio.timeout_at(deadline) as clock:

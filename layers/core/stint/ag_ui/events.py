@@ -18,9 +18,9 @@ from typing import Any
 
 from stint.ag_ui.contents import show_arguments, show_result
 from stint.ag_ui.schemas.events import (
-    AskedCall,
     CancelledOutcome,
     Interrupt,
+    InterruptingCall,
     InterruptOutcome,
     Outcome,
     ReasoningContentEvent,
@@ -267,7 +267,7 @@ def show_interrupt(turn: Turn, call: ToolCall) -> Interrupt:
         message=f"The agent wants to call {call.tool_name}. Approve or deny it.",
         tool_call_id=call.call_id,
         response_schema=APPROVAL_SCHEMA,
-        metadata=AskedCall(tool_name=call.tool_name, arguments=arguments),
+        metadata=InterruptingCall(tool_name=call.tool_name, arguments=arguments),
     )
 
 

@@ -111,7 +111,7 @@ class ToolCallResultEvent(WireSchema):
     role: Literal["tool"] = "tool"
 
 
-class AskedCall(WireSchema):
+class InterruptingCall(WireSchema):
     """The call that an interrupt is about, with the arguments with which it would run."""
 
     tool_name: Annotated[str, Field(serialization_alias="stint/tool_name")]
@@ -126,7 +126,7 @@ class Interrupt(WireSchema):
     message: str
     tool_call_id: str
     response_schema: dict[str, Any]
-    metadata: AskedCall
+    metadata: InterruptingCall
 
 
 class SuccessOutcome(WireSchema):

@@ -25,7 +25,14 @@ MAX_STATE_BYTES, MAX_CONTEXT_BYTES = 262_144, 65_536
 MAX_CONTEXT_ITEMS = 128
 
 ChosenId = Annotated[str, Field(min_length=1, max_length=LONGEST_ID)]
-CAMEL = ConfigDict(alias_generator=to_camel, validate_by_name=True, validate_by_alias=True, serialize_by_alias=True)
+
+
+class CamelCaseRequest(Request):
+    """An object whose fields are in camel case."""
+
+    model_config = ConfigDict(
+        alias_generator=to_camel, validate_by_name=True, validate_by_alias=True, serialize_by_alias=True
+    )
 
 
 class FrontendTool(Request):
@@ -44,10 +51,9 @@ class ContextItem(Request):
     value: str
 
 
-class RunMessage(Request):
+class RunMessage(CamelCaseRequest):
     """A message of the conversation, as the client has it."""
 
-    model_config = CAMEL
     input_fields: ClassVar[frozenset[str]] = frozenset(
         {"content", "name", "encryptedValue", "metadata", "subagentRunId", "toolCalls", "activityType", "error"}
     )
@@ -83,10 +89,9 @@ AnyMessage = Annotated[
 ]
 
 
-class ResumeEntry(Request):
+class ResumeEntry(CamelCaseRequest):
     """An answer to an interrupt: whether the call that it names is approved."""
 
-    model_config = CAMEL
     input_fields: ClassVar[frozenset[str]] = frozenset({"metadata"})
 
     interrupt_id: str
@@ -119,13 +124,12 @@ def limit_context(items: list[ContextItem]) -> list[ContextItem]:
     return items
 
 
-class RunInput(Request):
+class RunInput(CamelCaseRequest):
     """A request to run an agent.
 
     Of the messages, those of the user and the results of tools that are new are taken; see docs/protocols.md.
     """
 
-    model_config = CAMEL
     input_fields: ClassVar[frozenset[str]] = frozenset({"protocolVersion", "parentRunId"})
 
     thread_id: ChosenId
@@ -144,10 +148,8 @@ LongText = Annotated[str, Field(max_length=LONG_TEXT)]
 ImageText = Annotated[str, Field(min_length=1, max_length=MAX_IMAGE)]
 
 
-class PartSource(Request):
+class PartSource(CamelCaseRequest):
     """Where an image comes from."""
-
-    model_config = CAMEL
 
     type: Literal["data", "url"]
     value: ImageText
@@ -168,10 +170,8 @@ class GivenImage(Request):
     source: PartSource
 
 
-class BinaryPart(Request):
+class BinaryPart(CamelCaseRequest):
     """An image in the form of clients before 1.0: base64 `data`, or a `url`."""
-
-    model_config = CAMEL
 
     type: Literal["binary"]
     mime_type: str

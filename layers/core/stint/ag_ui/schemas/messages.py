@@ -2,9 +2,9 @@
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
+from pydantic.alias_generators import to_camel
 
-from stint.ag_ui.schemas.inputs import CAMEL
 from stint.domain.fields import Omitted
 from stint.domain.schema import Schema
 
@@ -12,7 +12,9 @@ from stint.domain.schema import Schema
 class WireSchema(Schema):
     """An object whose fields are in camel case."""
 
-    model_config = CAMEL
+    model_config = ConfigDict(
+        alias_generator=to_camel, validate_by_name=True, validate_by_alias=True, serialize_by_alias=True
+    )
 
 
 class TextPart(WireSchema):

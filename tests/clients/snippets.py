@@ -92,7 +92,8 @@ def read_setup() -> str:
         for each in SECTION.finditer((ROOT / "docs" / "protocols.md").read_text())
         if each["client"] == "First programs"
     ]
-    return FENCE.findall(section)[1][1]
+    _, (_, commands) = FENCE.findall(section)
+    return str(commands)
 
 
 def make_snippet(section: "re.Match[str]") -> Snippet:

@@ -291,7 +291,9 @@ def is_failure(event: dict[str, Any]) -> bool:
 
 
 def is_ending(event: dict[str, Any]) -> bool:
-    """Return whether an event ends the stream of a turn."""
+    """Return whether an event ends the stream of a turn: the last one of Llama Stack, or a result of JSON-RPC."""
+    if "jsonrpc" in event:
+        return "result" in event
     inner = event.get("event")
     payload = inner.get("payload") if isinstance(inner, dict) else None
     return isinstance(payload, dict) and payload.get("event_type") in ENDINGS

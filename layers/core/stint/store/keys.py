@@ -347,6 +347,8 @@ admin_idempotency = Partition("admin-idempotency:{digest}").record("request")
 idempotency_blobs = Prefix("idempotency/{digest}/", kept="expiring")
 event = Partition("event:{event}").record("claim")
 retry_claim = Partition("retry:{object}").record("{retry_count:04d}")
+mcp_calls = Partition("mcp_call:{digest}")
+mcp_call = mcp_calls.record("{turn}")
 creation_attempts = Partition("attempt:{fingerprint}")
 creation_attempt = creation_attempts.record("{object}")
 

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from stint.store.idempotency import IdempotencyRecords
     from stint.store.idempotent_requests import RequestRecords
     from stint.store.imports import ImportStore
+    from stint.store.mcp_calls import McpCalls
     from stint.store.metadata_index import MetadataIndex
     from stint.store.objects import Inbox
     from stint.store.partial_steps import PartialStepStore
@@ -193,6 +194,7 @@ class Store:
         "stint.store.attempts:CreationAttempts", lambda self, cls: cls(self._table)
     )
     retry_claims: "Part[RetryClaims]" = lazy("stint.store.attempts:RetryClaims", lambda self, cls: cls(self._table))
+    mcp_calls: "Part[McpCalls]" = lazy("stint.store.mcp_calls:McpCalls", lambda self, cls: cls(self._table))
     vector_db_names: "Part[VectorDBNames]" = lazy(
         "stint.store.vector_store_contents:VectorDBNames", lambda self, cls: cls(self._table)
     )

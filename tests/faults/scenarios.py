@@ -1,5 +1,6 @@
 """All scenarios."""
 
+from tests.faults.a2a_scenarios import A2A
 from tests.faults.admin_scenarios import ADMINISTRATION
 from tests.faults.agents_api_scenarios import AGENTS_API
 from tests.faults.automation_scenarios import AUTOMATIONS
@@ -35,6 +36,7 @@ SCENARIOS: list[type[Scenario]] = [
     *OCTOBER,
     *AGENTS_API,
     *AUTOMATIONS,
+    *A2A,
 ]
 WARMING: list[type[Scenario]] = [TurnWithTools, ResumedTurn, ResponseInConversation, BackgroundResponse, FileIngestion]
 """Scenarios that run once before all others, so that their code is loaded."""

@@ -200,6 +200,7 @@ JSON: Mapping[str, Sequence[Body]] = {
         lambda ids: frontend_run(threadId=ids["session_id"], messages=[]),
         lambda ids: frontend_run(threadId=ids["waiting_session_id"], resume=[decision(ids)]),
         lambda ids: frontend_run(messages=[{"id": ids["turn_id"], "role": "user", "content": "Hello"}]),
+    ],
     "POST /v1/agents/{agent_id}/a2a": [
         lambda _: a2a("SendMessage", message=a2a_message()),
         lambda ids: a2a("SendMessage", message=a2a_message(contextId=ids["session_id"])),

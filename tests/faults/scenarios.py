@@ -11,6 +11,7 @@ from tests.faults.heartbeat_scenarios import HEARTBEATS
 from tests.faults.ingestion_scenarios import INGESTIONS, FileIngestion
 from tests.faults.insertion_scenarios import INSERTIONS
 from tests.faults.knowledge_creations import KNOWLEDGE
+from tests.faults.mcp_scenarios import MCP
 from tests.faults.october_scenarios import OCTOBER
 from tests.faults.response_scenarios import FOREGROUND, ResponseInConversation
 from tests.faults.scenario import Scenario
@@ -35,6 +36,7 @@ SCENARIOS: list[type[Scenario]] = [
     *OCTOBER,
     *AGENTS_API,
     *AUTOMATIONS,
+    *MCP,
 ]
 WARMING: list[type[Scenario]] = [TurnWithTools, ResumedTurn, ResponseInConversation, BackgroundResponse, FileIngestion]
 """Scenarios that run once before all others, so that their code is loaded."""

@@ -29,8 +29,11 @@ def cancels(dora: Tenant, template: RequestTemplate) -> bool:
 
 
 def is_refused(dora: Tenant, template: RequestTemplate) -> bool:
+    """Return whether a request is refused: with a status, or as JSON-RPC says it."""
     answer = template.send(dora.http, dora.ids)
-    return answer.status_code == 403 and answer.json()["error"]["code"] == "stopped"
+    error = answer.json().get("error") or {}
+    of_json_rpc = error.get("data") if "jsonrpc" in answer.json() else None
+    return bool((of_json_rpc or error).get("code") == "stopped" and (of_json_rpc or answer.status_code == 403))
 
 
 def test_a_stopped_tenant_runs_nothing(dora: Tenant) -> None:

@@ -398,7 +398,7 @@ def test_a_caller_who_accepts_no_output_is_refused(http: httpx.Client) -> None:
 
 def test_a_new_context_may_have_a_budget(http: httpx.Client) -> None:
     agent = create_agent(http)
-    budget = {"stint/budget": {"max_tokens": 100_000}}
+    budget = {"stint/budget": {"max_tokens": 100_000.0}}
 
     task = send(http, agent, "Hi", metadata=budget)
     again = {"message": text_message("Hi", contextId=task["contextId"]), "metadata": budget}

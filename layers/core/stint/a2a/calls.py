@@ -47,7 +47,6 @@ WITHOUT_VERSION = "0.3"
 """The version of a request that names none."""
 
 METHODS = ("SendMessage", "SendStreamingMessage", "GetTask", "ListTasks", "CancelTask", "SubscribeToTask")
-STREAMS = frozenset({"SendStreamingMessage", "SubscribeToTask"})
 PUSH_METHODS = frozenset(
     f"{verb}TaskPushNotificationConfig{plural}"
     for verb, plural in (("Create", ""), ("Get", ""), ("List", "s"), ("Delete", ""))

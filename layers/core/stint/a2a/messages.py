@@ -203,10 +203,12 @@ def raise_depth(params: SendMessageParams) -> None:
     """Raise the depth of the request to that in its metadata, or in its message's. Raises InvalidRequest."""
     for metadata, place in ((params.metadata, "metadata"), (params.message.metadata, "message.metadata")):
         if metadata and DEPTH_KEY in metadata:
-            depth = metadata[DEPTH_KEY]
-            if isinstance(depth, float) and depth.is_integer():  # protocol buffers know no other numbers
-                depth = int(depth)
-            raise_call_depth(read_depth(depth, f"{place}.{DEPTH_KEY}"))
+            raise_call_depth(read_depth(whole_number(metadata[DEPTH_KEY]), f"{place}.{DEPTH_KEY}"))
+
+
+def whole_number(value: Any) -> Any:
+    """Return a whole number that was sent as a float: protocol buffers know no other numbers in metadata."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def no_push(param: str) -> InvalidRequest:
@@ -220,7 +222,8 @@ def read_budget(metadata: dict[str, Any] | None) -> SessionBudget | None:
     if given is None:
         return None
     try:
-        return SessionBudget.model_validate(given)
+        plain = {name: whole_number(value) for name, value in given.items()} if isinstance(given, dict) else given
+        return SessionBudget.model_validate(plain)
     except ValidationError as error:
         raise InvalidRequest(f"metadata.{BUDGET}: {describe_faults(error)}", param=f"metadata.{BUDGET}") from None
 

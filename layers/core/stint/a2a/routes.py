@@ -17,6 +17,7 @@ from fastapi import APIRouter, Request, Response
 from starlette.background import BackgroundTask
 
 from stint.a2a.calls import (
+    METHODS,
     TaskAnswer,
     answer,
     answer_failure,
@@ -58,6 +59,34 @@ AGENT = "/v1/agents/{agent_id}/a2a"
 CARD = "/.well-known/agent-card.json"
 CARD_HEADERS = {"cache-control": "private, max-age=60", "vary": "host, authorization"}
 
+CALL_BODY: dict[str, Any] = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            "application/json": {
+                "schema": {
+                    "type": "object",
+                    "title": "A2ACall",
+                    "description": "A call of A2A 1.0 by JSON-RPC 2.0. See docs/protocols.md.",
+                    "properties": {
+                        "jsonrpc": {"const": "2.0"},
+                        "id": {"anyOf": [{"type": "string"}, {"type": "integer"}]},
+                        "method": {"enum": [*METHODS]},
+                        "params": {"type": "object"},
+                    },
+                    "required": ["jsonrpc", "id", "method"],
+                }
+            }
+        },
+    }
+}
+CALL_ANSWERS: dict[int | str, dict[str, Any]] = {
+    200: {
+        "content": {media: {"schema": {"type": "object"}} for media in ("application/json", "text/event-stream")},
+        "description": "The result or the error of the call, or a stream of results.",
+    }
+}
+
 router = APIRouter(tags=["A2A"], route_class=AgentRoute)
 
 
@@ -84,7 +113,7 @@ class AgentCall:
         return TaskMessages(self.reader, self.services.turn_requests, self.services.creations)
 
 
-@router.post(AGENT, response_model=None)
+@router.post(AGENT, response_model=None, responses=CALL_ANSWERS, openapi_extra=CALL_BODY)
 @requires("use", repeated=CALL)
 async def call_agent(
     agent_id: str, request: Request, services: AgentsServicesDep, context: RequestContextDep

@@ -131,7 +131,7 @@ def mcp_call(tool: str, **arguments: Any) -> dict[str, Any]:
 
 MCP_CALLS: Sequence[Body] = (
     lambda ids: mcp_call(ids["tool"]),
-    lambda ids: mcp_call(ids["tool"], session_id=ids["session_id"]),
+    lambda ids: mcp_call(ids["tool"], session_id=ids["mcp_session_id"]),
 )
 
 

@@ -39,9 +39,8 @@ MESSAGE: dict[str, Any] = {
 ANSWERS: dict[int | str, dict[str, Any]] = {
     200: {
         "content": {"application/json": {"schema": {"type": "object"}}, "text/event-stream": {}},
-        "description": "The result or the error of the request, or a stream that ends with it.",
+        "description": "The result or the error of the request, or a stream that ends with it. For a notification: 202.",
     },
-    202: {"description": "The notification is accepted."},
 }
 
 router = APIRouter(tags=["MCP"], route_class=StrictRoute)

@@ -48,8 +48,9 @@ from stint.domain.llama_stack.turns import Turn
 from stint.http.deadline import deadline_of
 from stint.http.dependencies import AgentRoute, AgentsServicesDep
 from stint.http.json_rpc import JsonRpcError, JsonRpcMessage, MessageId, encode_result, parse_message, read_value
+from stint.http.middleware.authentication import request_context_of
 from stint.http.requests import StrictRoute
-from stint.http.routes.pages import base_url_of
+from stint.http.routes.pages import base_path_of, base_url_of
 from stint.http.scopes import CALL, requires
 from stint.http.sse import encode_frame
 from stint.http.streaming import RequestContextDep, RunFormat, StreamFormat, answer_run, encode_events, stream_frames
@@ -259,7 +260,13 @@ async def get_agent_card(agent_id: str, request: Request, services: AgentsServic
     """Read the A2A card of an agent."""
     agent = await services.agents.get(agent_id)
     path = f"/v1/agents/{agent_id}/a2a"
-    return answer_card(request, card_of_agent(agent, base_url_of(request, path + CARD) + path, schemes_of(request)))
+    return answer_card(request, card_of_agent(agent, base_of(request, path + CARD) + path, schemes_of(request)))
+
+
+def base_of(request: Request, path: str) -> str:
+    """Return the URL before `path`. API Gateway says which of its domains was called, which no header changes."""
+    domain = str(request_context_of(request.scope).get("domainName") or "")
+    return f"https://{domain}{base_path_of(request, path)}" if domain else base_url_of(request, path)
 
 
 def schemes_of(request: Request) -> CallerSchemes:
@@ -280,7 +287,7 @@ def answer_card(request: Request, card: AgentCard) -> Response:
 @requires(None)
 async def get_server_card(request: Request) -> Response:
     """Read the A2A card of the server, which names no agent."""
-    return answer_card(request, card_of_server(base_url_of(request, CARD) + AGENT, schemes_of(request)))
+    return answer_card(request, card_of_server(base_of(request, CARD) + AGENT, schemes_of(request)))
 
 
 # Without a caller, there are no services by which an AgentRoute names its lines.

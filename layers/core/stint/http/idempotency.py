@@ -61,7 +61,7 @@ USER_FIELDS = ("user", "safety_identifier")
 MAY_NAME_USERS = (b'"user"', b'"safety_identifier"', b"\\u00")
 """Parts of each body that names an end user, whose fields may be written with escapes."""
 
-KEPT_HEADERS = ("content-type", "x-accel-buffering")
+KEPT_HEADERS = ("content-type", "x-accel-buffering", "stint-session-id")
 
 RETURNED_ONCE = (
     "A request with this Idempotency-Key created an API key, whose secret was returned once and is not stored. "
@@ -69,8 +69,9 @@ RETURNED_ONCE = (
 )
 
 ENDINGS = frozenset({"turn_complete", "turn_awaiting_input"})
-FAILURES = frozenset({"response.failed", "error"})
-"""The types of the last events of turns that ended, and of responses that failed."""
+RUN_FINISHED = "RUN_FINISHED"
+FAILURES = frozenset({"response.failed", "error", "RUN_ERROR"})
+"""The types of the last events of turns and runs that ended, and of responses and runs that failed."""
 
 
 async def handle_once(handle: ASGIApp, rule: RouteRule, scope: Scope, receive: Receive, send: Send) -> None:
@@ -291,9 +292,11 @@ def is_failure(event: dict[str, Any]) -> bool:
 
 
 def is_ending(event: dict[str, Any]) -> bool:
-    """Return whether an event ends the stream of a turn: the last one of Llama Stack, or a result of JSON-RPC."""
+    """Return whether an event ends the stream of a turn: that of Llama Stack or AG-UI, or a result of JSON-RPC."""
     if "jsonrpc" in event:
         return "result" in event
+    if event.get("type") == RUN_FINISHED:
+        return True
     inner = event.get("event")
     payload = inner.get("payload") if isinstance(inner, dict) else None
     return isinstance(payload, dict) and payload.get("event_type") in ENDINGS

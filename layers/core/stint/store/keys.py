@@ -283,6 +283,7 @@ session_pair = session_pairs.record("{session}")
 agent_pairs = Partition("metadata:agent:{pair}")
 agent_pair = agent_pairs.record("{agent}")
 waiting_turns = Partition("waiting_turn:{agent}:{session}")
+thread = Partition("thread:{digest}").record("session")
 session_waiting_blobs = Prefix("{agent}/{session}/waiting/", expiring="ephemeral")
 
 # Responses and conversations

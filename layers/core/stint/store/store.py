@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from stint.store.sessions import SessionStore
     from stint.store.signing_keys import SigningKeys
     from stint.store.stops import StopStore
+    from stint.store.threads import ThreadStore
     from stint.store.transactions import Transactions
     from stint.store.turns import TurnStore
     from stint.store.uploads import UploadStore
@@ -95,6 +96,7 @@ class Store:
     session_index: "Part[SessionIndex]" = lazy(
         "stint.store.session_index:SessionIndex", lambda self, cls: cls(self._table)
     )
+    threads: "Part[ThreadStore]" = lazy("stint.store.threads:ThreadStore", lambda self, cls: cls(self._table))
     metadata_index: "Part[MetadataIndex]" = lazy(
         "stint.store.metadata_index:MetadataIndex", lambda self, cls: cls(self._table)
     )

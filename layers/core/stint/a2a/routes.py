@@ -11,13 +11,14 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from functools import partial
 from hashlib import sha256
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Query, Request, Response
 from starlette.background import BackgroundTask
 
 from stint.a2a.calls import (
     METHODS,
+    VERSION_HEADER,
     TaskAnswer,
     answer,
     answer_failure,
@@ -117,14 +118,18 @@ class AgentCall:
 @router.post(AGENT, response_model=None, responses=CALL_ANSWERS, openapi_extra=CALL_BODY)
 @requires("use", repeated=CALL)
 async def call_agent(
-    agent_id: str, request: Request, services: AgentsServicesDep, context: RequestContextDep
+    agent_id: str,
+    request: Request,
+    services: AgentsServicesDep,
+    context: RequestContextDep,
+    version: Annotated[str, Query(alias=VERSION_HEADER, description="in place of the header A2A-Version")] = "",
 ) -> Response:
     """Call a method of A2A 1.0 by JSON-RPC."""
     message_id: MessageId = None
     try:
         message = parse_message(await read_value(request))
         message_id = message.id
-        check_call(message, request)
+        check_call(message, request.headers.get(VERSION_HEADER) or version)
         return await HANDLERS[message.method](AgentCall(agent_id, message, request, services, context))
     except JsonRpcError as error:
         return answer_failure(message_id if error.message_id is None else error.message_id, error)

@@ -107,7 +107,9 @@ def test_the_patch_of_a_version_does_not_count(http: httpx.Client, agent: str) -
     """VER-CLIENT-002. A client may send the version as a parameter, too."""
     result_of(rpc(http, agent, "ListTasks", {}, A2A_Version="1.0.7"))
     body = {"jsonrpc": "2.0", "id": 1, "method": "ListTasks"}
-    result_of(http.post(f"/v1/agents/{agent}/a2a?A2A-Version=1.0", json=body))
+    answer = http.post(f"/v1/agents/{agent}/a2a?A2A-Version=1.0", json=body)
+    result_of(answer)
+    assert "x-stint-warning" not in answer.headers
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ A POST may be sent again with the same Idempotency-Key, or by a client that retr
     ROUTED      as its function decides, which knows what the body asks for                      runs
     CALL        finds the run              finds the run               follows the run           runs
 
-docs/decisions.md, entry 99, has the reasons.
+docs/decisions.md, entries 99 and 163, have the reasons.
 """
 
 from collections.abc import Callable

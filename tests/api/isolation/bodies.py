@@ -206,7 +206,9 @@ JSON: Mapping[str, Sequence[Body]] = {
         lambda _: frontend_run(),
         lambda ids: frontend_run(threadId=ids["session_id"]),
         lambda ids: frontend_run(threadId=ids["session_id"], messages=[]),
-        lambda ids: frontend_run(messages=[{"id": ids["turn_id"], "role": "user", "content": "Hello"}]),
+        lambda ids: frontend_run(
+            threadId=ids["turn_id"], messages=[{"id": ids["turn_id"], "role": "user", "content": "Hello"}]
+        ),
     ],
     "POST /v1/agents/{agent_id}/a2a": [
         lambda _: a2a("SendMessage", message=a2a_message()),

@@ -39,7 +39,7 @@ $(VENV)/.installed: requirements/dev.txt $(VENV)/.run
 	@$(INSTALL) --quiet --python .venv-$* -r $<
 	@touch $@
 
-# Clients of docs/clients.md pin different versions of openai, so they have their own environments. Two need Python 3.12.
+# Clients of docs/clients.md and docs/protocols.md pin different versions of openai, so they have their own environments. Two need Python 3.12.
 CLIENTS := $(basename $(notdir $(wildcard requirements/clients-*.in)))
 CLIENTS_PYTHON ?= $(firstword $(foreach python,python3 python3.13 python3.12 $(wildcard $(HOME)/.pyenv/versions/3.1[2-9].*/bin/python3), \
 	$(shell $(python) -c 'import sys; sys.exit(sys.version_info < (3, 12))' 2>/dev/null && echo $(python))))
@@ -196,7 +196,7 @@ test-console: setup console tests/console/node_modules/.installed ## test the co
 screenshots: setup console tests/console/node_modules/.installed ## write the pictures of the console in README.md and docs (needs Chromium)
 	@exec $(BIN)/python -m tests.console screenshots
 
-test-clients: setup $(CLIENTS:%=.venv-%/.installed) tests/node/node_modules/.installed ## run each snippet of docs/clients.md with its client
+test-clients: setup $(CLIENTS:%=.venv-%/.installed) tests/node/node_modules/.installed ## run each snippet of docs/clients.md and docs/protocols.md with its client
 	@$(BIN)/pytest -q -n auto tests/clients $(ARGS)
 
 test-october: setup .venv-october/.installed .venv-october-0.0.40/.installed ## run the tests of the API of October 2024 with its clients (one minute)

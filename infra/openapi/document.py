@@ -12,6 +12,7 @@ from infra.openapi.commands import add_commands
 from infra.openapi.examples import add_examples
 from pydantic import BaseModel, RootModel
 
+from stint.ag_ui.schemas.events import AgUiEvent
 from stint.domain.llama_stack.inference import ChatCompletionResponseStreamChunk, CompletionResponseStreamChunk
 from stint.domain.llama_stack.registry import LLAMA_STACK_VERSION
 from stint.domain.openai.chat_output import ChatCompletionChunk
@@ -83,6 +84,10 @@ class ResponseStreamEvent(RootModel[ResponseEvent]):
     """The data of an event."""
 
 
+class AgUiRunEvent(RootModel[AgUiEvent]):
+    """An event of a run of AG-UI."""
+
+
 class AgentSessionEvent(RootModel[AgentStreamEvent]):
     """The data of an event of a session of OpenAI's Agents API."""
 
@@ -91,6 +96,7 @@ NAMED: tuple[type[BaseModel], ...] = (
     StreamChunk,
     StreamError,
     ResponseStreamEvent,
+    AgUiRunEvent,
     AgentSessionEvent,
     TraceDocument,
     ChatCompletionChunk,

@@ -28,6 +28,11 @@ CLIENT_TOOL = {
 }
 FUNCTION = {"type": "function", "name": "get_weather", "description": "Returns the weather.", "parameters": WEATHER}
 MESSAGE = {"type": "message", "role": "user", "content": "What is the weather in Oslo?"}
+FRONTEND_TOOL = {
+    "name": "get_weather",
+    "description": "Returns the weather of a city.",
+    "parameters": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
+}
 QUESTION = {"role": "user", "content": "What is the weather in Oslo?"}
 SESSION_QUESTION = {"role": "user", "content": [{"type": "input_text", "text": "What is the weather in Oslo?"}]}
 
@@ -73,6 +78,14 @@ EXAMPLES: dict[str, dict[str, Any]] = {
             "tool_responses": [{"call_id": CALL_ID, "tool_name": "get_weather", "content": "sunny"}],
             "stream": True,
         }
+    },
+    "run_ag_ui_agent": {
+        "A run with a frontend tool": {
+            "threadId": "1",
+            "runId": "1",
+            "messages": [{"id": "1", "role": "user", "content": "What is the weather in Oslo?"}],
+            "tools": [FRONTEND_TOOL],
+        },
     },
     "create_agent_session": {
         "A session of an agent, with the events of its first turn": {

@@ -76,6 +76,9 @@ def remove_authorizer(template: Template) -> None:
     for section, names in removed.items():
         for name in names:
             del template[section][name]
+    for variables in variables_with_auth(template):
+        for name in [each for each in variables if each.startswith("STINT_OIDC_")]:
+            del variables[name]
     resources = template["Resources"]
     del resources["Alarms"]["Properties"]["Parameters"]["AuthorizerName"]
     roles = resources["NoRequestsOfThisStack"]["Properties"]["Statement"]["Condition"]["ArnEquals"]

@@ -35,6 +35,8 @@ CREATING = {
 RUNNING = {
     "/v1/agents/{agent_id}/session/{session_id}/turn": "create-turn",
     "/v1/agents/{agent_id}/session/{session_id}/turn/{turn_id}/resume": "resume",
+    "/v1/agents/{agent_id}/ag-ui": "ag-ui-run",
+    "/v1/agents/{agent_id}/a2a": "send-task",
     "/v1/agents/sessions": "create-agent-session",
     "/v1/agents/sessions/{session_id}/events": "post-session-message",
     "/v1/agents/automations": "create-automation",

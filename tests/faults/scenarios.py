@@ -1,6 +1,8 @@
 """All scenarios."""
 
+from tests.faults.a2a_scenarios import A2A
 from tests.faults.admin_scenarios import ADMINISTRATION
+from tests.faults.ag_ui_scenarios import AG_UI
 from tests.faults.agents_api_scenarios import AGENTS_API
 from tests.faults.automation_scenarios import AUTOMATIONS
 from tests.faults.background_scenarios import BACKGROUND, BackgroundResponse
@@ -35,6 +37,8 @@ SCENARIOS: list[type[Scenario]] = [
     *OCTOBER,
     *AGENTS_API,
     *AUTOMATIONS,
+    *AG_UI,
+    *A2A,
 ]
 WARMING: list[type[Scenario]] = [TurnWithTools, ResumedTurn, ResponseInConversation, BackgroundResponse, FileIngestion]
 """Scenarios that run once before all others, so that their code is loaded."""

@@ -240,7 +240,7 @@ def test_functions_get_the_names_of_the_data_resources_that_they_use(system: Sys
 def routes_of(function: str) -> list[LazyRoute]:
     """Return the routes of a function, by the modules that its app names."""
     text = (ROOT / "functions" / function / "app.py").read_text()
-    names = re.findall(r'"(stint(?:\.\w+)*\.routes\.\w+)"', text)
+    names = re.findall(r'"(stint(?:\.\w+)*\.routes(?:\.\w+)?)"', text)
     for package, imported in re.findall(
         r"^from (stint\.(?:http|openai_agents)\.routes) import (.+)$", text, re.MULTILINE
     ):

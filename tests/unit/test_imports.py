@@ -42,7 +42,7 @@ MODULES = {
     "knowledge": 626,
     "october": 636,
     "openai_agents": 642,
-    "protocols": 642,
+    "protocols": 578,
     "registry": 598,
     "responses": 678,
     "turns": 586,

@@ -1,4 +1,16 @@
-"""Conversion of agents of October 2024 to those of 0.2.12."""
+"""Conversion of agents of October 2024 to those of 0.2.12.
+
+An agent of October lists definitions of tools; one of 0.2.12 names toolgroups. Who runs a tool decides what it becomes:
+
+    the definition                      becomes
+    a function without an endpoint      a client tool
+    any with `remote_execution`         an endpoint of one toolgroup that calls them all
+    memory                              the toolgroup of retrieval, which the model cannot call
+    search, code, images, Wolfram       the server's own toolgroup
+
+Shields of a tool are kept by the tool's name, so two tools must not have the same one. What a stack cannot run is
+refused when the agent is made, and not in its first turn.
+"""
 
 import json
 from collections.abc import Sequence

@@ -1,4 +1,9 @@
-"""Conversion of attachments of October 2024: images become parts of the user's message, others documents."""
+"""Conversion of attachments of October 2024: images become parts of the user's message, others documents.
+
+An image reaches the model only in a message, so the user's last one gets them all. The conversion moves attachments to
+other places, and errors of a turn name the places it knows: `documents[1]`, `messages[0].content[2]`. They are changed
+back, so that a caller reads the name of the attachment that was sent.
+"""
 
 import re
 from collections.abc import Iterator, Sequence

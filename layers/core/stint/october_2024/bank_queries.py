@@ -1,4 +1,11 @@
-"""Queries of memory banks of October 2024."""
+"""Queries of memory banks of October 2024.
+
+the bank     finds                                                 by
+vector       chunks, ranked by their meaning and their words       the query's text
+keyword      chunks, ranked by their words                         the query's text
+keyvalue     whole documents, in the order of their ids            the ids in the query or in its params
+graph        documents that share entities, or are a link away     the entities in its params, or in the text
+"""
 
 from collections.abc import Sequence
 from typing import Any

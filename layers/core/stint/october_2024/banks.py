@@ -1,4 +1,13 @@
-"""Memory banks of October 2024: vector dbs whose metadata says what kind of bank they are."""
+"""Memory banks of October 2024: vector dbs whose metadata says what kind of bank they are.
+
+All kinds have the same records, so a bank of any kind is listed, searched and deleted as a vector db by the other APIs.
+Only graph banks have more: a link from each entity to the documents that name it. A document is stored before its links
+are made, and the links of entities that it no longer names are removed last. If the process dies in between, the same
+request makes the rest.
+
+A document with the id of another replaces it. One that has expired, and that DynamoDB has not deleted yet, is deleted
+before its id is used again.
+"""
 
 import time
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,4 +1,9 @@
-"""Conversion of inference requests and answers of October 2024."""
+"""Conversion of inference requests and answers of October 2024.
+
+Requests become those of 0.2.12, so that limits, budgets and model adapters are theirs. Three things differ: a built-in
+tool has no parameters, which the conversion adds; a tool result may have no call id, and is then that of the first call
+without a result; and an answer with calls ends with `end_of_turn`, because there is no `end_of_message` in a stream.
+"""
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing

@@ -1,4 +1,10 @@
-"""Conversion of turns, steps and sessions to those of October 2024."""
+"""Conversion of turns, steps and sessions to those of October 2024.
+
+The clients of October read a turn by its id alone, without its session, so its id here has both. They have no turn that
+waits: one with calls for the client has ended, with the calls in its output message, and the client sends the results
+as the messages of the next turn. The store has that turn as `awaiting_input`, and as `cancelled` once the next one has
+begun; both are shown as complete.
+"""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime

@@ -61,6 +61,8 @@ class TurnHeader(Schema):
     """How many calls of agents have led to the turn (`domain/call_depth.py`). It keeps them when it is resumed."""
     servers: Omitted[dict[str, list[str]]] = None
     """The names of the tools of each MCP server by its label, if the configuration alone does not tell them."""
+    message_ids: Omitted[list[str]] = None
+    """The client's ids of the input messages, one each, if its protocol has such ids."""
 
 
 class MergedMessage(TakenMessage):

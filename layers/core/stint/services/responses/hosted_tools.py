@@ -1,4 +1,9 @@
-"""The hosted tools of a response, and those that its model may call."""
+"""The hosted tools of a response, and those that its model may call.
+
+A response has tools of three kinds: functions, which the client runs; the tools of MCP servers, which are known once
+the servers have listed them; and hosted tools, which the server runs. `tool_choice` may allow some of them. What it
+leaves out is not shown to the model, so it needs no approval either: `HostedTools.of` applies the choice to each kind.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Self

@@ -33,6 +33,7 @@ from stint.loop.plan import Plan
 from stint.loop.run import Log, Run
 from stint.loop.toolbox import Toolbox
 from stint.loop.transcript import Transcript
+from stint.services.runs.run_handle import RequestContext
 from stint.services.runs.webhook_events import NO_WEBHOOKS, TurnPlace, WebhookEvents
 from stint.services.turns.tool_responses import REPLACED, ClientAnswer, check_new_responses, match_responses
 from stint.services.turns.turn_log import calls_of_pause
@@ -40,6 +41,9 @@ from stint.store.session_leases import SessionLease
 from stint.store.store import Store
 
 logger = logging.getLogger(__name__)
+
+MESSAGE_TAKEN = "message_taken"
+"""The code of the error for a message that the last turn has."""
 
 RESUMABLE = (RunStatus.awaiting_input, RunStatus.completed)
 
@@ -57,6 +61,14 @@ def refuse_waiting(turn: StoredTurn | None) -> None:
     """Raise Conflict if a session's last turn waits for its client, as if it was running."""
     if turn is not None and turn.status is RunStatus.awaiting_input:
         raise Conflict(f"Turn {turn.header.turn_id} waits for the results of its client.", code="session_locked")
+
+
+def refuse_taken(last: StoredTurn | None, context: RequestContext) -> None:
+    """Raise Conflict if a session's last turn has a message of the request, unless this one repeats that turn."""
+    taken = set(last.header.message_ids or ()) if last is not None else set[str]()
+    if last is None or last.header.turn_id == context.attempt.retry_of or taken.isdisjoint(context.message_ids):
+        return
+    raise Conflict(f"Turn {last.header.turn_id} has a message of this request already.", code=MESSAGE_TAKEN)
 
 
 def is_resumable(turn: StoredTurn, request: TurnResumeRequest) -> bool:

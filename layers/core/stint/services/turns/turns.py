@@ -49,6 +49,7 @@ from stint.services.turns.resume import (
     forget_calls,
     is_resumable,
     not_waiting,
+    refuse_taken,
     refuse_waiting,
     resumed_run,
     stored_answer,
@@ -126,6 +127,8 @@ class Turns:
         async with session.keeper.released_on_error():
             if context.spares_waiting_turn:
                 refuse_waiting(session.last)
+            if context.message_ids:
+                refuse_taken(session.last, context)
             overrides = TurnOverrides(**{name: getattr(request, name) for name in TurnOverrides.model_fields})
             plan = await self.planner.plan(session.config, overrides, context.provider_data, session.caller)
             plan, documents = await self.documents.read(session, plan, request.documents, deadline)
@@ -136,7 +139,7 @@ class Turns:
             messages = await checks.check_messages(request.messages, session.transcript)
             asks = bool(plan.toolbox.approvals)
             stored = await storable(overrides, session.config, asks=asks)
-            header = make_header(session, messages, documents, stored, attempt=attempt, toolbox=plan.toolbox)
+            header = make_header(session, messages, documents, stored, context=context, toolbox=plan.toolbox)
             await attempt.record_run(header.turn_id)
             log = self.make_log(session, StoredTurn(header), plan)
             add_input(session.transcript, header)
@@ -230,7 +233,7 @@ class Turns:
                 raise not_waiting(await self.get(agent_id, session_id, turn_id))
             return session, StoredTurn(last.header, [*last.records], last.size, last.skipped), value_of(noted)
 
-    async def run(self, turn: TurnRun) -> AsyncGenerator[Event, None]:
+    async def run(self, turn: TurnRun, *, shows_reasoning: bool = False) -> AsyncGenerator[Event, None]:
         """Run a started turn. The last event is the terminal one, and nothing is raised.
 
         The first event is the start event, unless the model's provider refuses the turn before.
@@ -245,7 +248,7 @@ class Turns:
             async with aclosing(run_loop(turn.run)) as events:
                 async for event in events:
                     writer.add_event(event)
-                    if not isinstance(event, ReasoningProgress | ReasoningEnded):
+                    if shows_reasoning or not isinstance(event, ReasoningProgress | ReasoningEnded):
                         yield terminal_event(turn, event) if isinstance(event, RunEnded) else notes.note(event)
         except StintError as error:
             yield await fail_turn(turn, error)

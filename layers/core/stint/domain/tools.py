@@ -206,7 +206,7 @@ class ElicitedForm(Schema):
 
 
 class AskedInput(Schema):
-    """What the server of a tool asks in the middle of a call. Nobody else sees the `state`, which is the server's."""
+    """The question of a tool's server in the middle of a call. Nobody else sees its `state`."""
 
     forms: dict[str, ElicitedForm]
     state: str | None = None

@@ -212,7 +212,7 @@ class RequiredFunctionCall(Schema):
 
 
 class ApprovalRequestDetails(Schema):
-    """What is to be approved. `forms` are those of a server that asks, by their keys: an extension."""
+    """The call to approve. `forms` are those of a server that asks, by their keys: an extension."""
 
     type: Literal["mcp_tool_call"] = "mcp_tool_call"
     server_label: str

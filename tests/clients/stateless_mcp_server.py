@@ -1,6 +1,6 @@
 """A real MCP server of `mcp` 2, which serves the revision 2026-07-28 without sessions, and the older ones with them.
 
-`.venv-clients-protocols/bin/python tests/servers/stateless_mcp_server.py` prints its port. Its tools are those of
+`.venv-clients-protocols/bin/python tests/clients/stateless_mcp_server.py` prints its port. Its tools are those of
 `mcp_server.py`, and some that ask the client. It serves streamable HTTP at /mcp (with JSON responses at /json/mcp), and
 the same under /private only for callers with the right Authorization. /stats returns counters of its requests.
 """

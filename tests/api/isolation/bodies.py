@@ -123,6 +123,18 @@ def post_event(kind: str, **fields: Any) -> dict[str, Any]:
     return {"events": [{"type": f"agent.session.input.{kind}", **fields}]}
 
 
+def mcp_call(tool: str, **arguments: Any) -> dict[str, Any]:
+    """Return a call of MCP, of the revision that needs no headers."""
+    params = {"name": tool, "arguments": {"message": "Hello"} | arguments}
+    return {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+
+
+MCP_CALLS: Sequence[Body] = (
+    lambda ids: mcp_call(ids["tool"]),
+    lambda ids: mcp_call(ids["tool"], session_id=ids["mcp_session_id"]),
+)
+
+
 def a2a(method: str, **params: Any) -> dict[str, Any]:
     return {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
 
@@ -220,6 +232,8 @@ JSON: Mapping[str, Sequence[Body]] = {
         lambda ids: with_tool(type="toolgroup", name=ids["toolgroup_id"]),
         lambda ids: with_tool(type="file_search", vector_store_ids=[ids["vector_store_id"]]),
     ],
+    "POST /v1/mcp": MCP_CALLS,
+    "POST /v1/agents/{agent_id}/mcp": MCP_CALLS,
     "POST /v1/agents/automations": [
         begins,
         sends,

@@ -38,6 +38,8 @@ def is_refused(dora: Tenant, template: RequestTemplate) -> bool:
     answer = template.send(dora.http, dora.ids_for(template, {}))
     if template.operation.path.endswith("/a2a"):
         return "error" in answer.json() and answer.json()["error"]["data"][0]["metadata"]["code"] == "stopped"
+    if template.operation.path.endswith("/mcp"):
+        return "error" in answer.json() and answer.json()["error"]["data"]["code"] == "stopped"
     return answer.status_code == 403 and answer.json()["error"]["code"] == "stopped"
 
 

@@ -60,6 +60,14 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "update_webhook_endpoint": {"Another URL": {"url": "https://shop.example.com/events"}},
     "rotate_webhook_secret": {"A day in which both secrets sign": {"keep_old_secret_active_for_24_hours": True}},
     "test_webhook_endpoint": {"A sample event": {"event_type": "response.failed"}},
+    "call_agent": {
+        "A message": {
+            "jsonrpc": "2.0",
+            "id": 1,
+            "method": "SendMessage",
+            "params": {"message": {"messageId": "m1", "role": "ROLE_USER", "parts": [{"text": "What time is it?"}]}},
+        }
+    },
     "create_agent": {
         "An agent with a client tool": {
             "agent_config": {"model": MODEL, "instructions": "Answer briefly.", "client_tools": [CLIENT_TOOL]}

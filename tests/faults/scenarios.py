@@ -13,6 +13,7 @@ from tests.faults.heartbeat_scenarios import HEARTBEATS
 from tests.faults.ingestion_scenarios import INGESTIONS, FileIngestion
 from tests.faults.insertion_scenarios import INSERTIONS
 from tests.faults.knowledge_creations import KNOWLEDGE
+from tests.faults.mcp_scenarios import MCP
 from tests.faults.october_scenarios import OCTOBER
 from tests.faults.response_scenarios import FOREGROUND, ResponseInConversation
 from tests.faults.scenario import Scenario
@@ -37,6 +38,7 @@ SCENARIOS: list[type[Scenario]] = [
     *OCTOBER,
     *AGENTS_API,
     *AUTOMATIONS,
+    *MCP,
     *AG_UI,
     *A2A,
 ]

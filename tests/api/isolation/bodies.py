@@ -34,10 +34,6 @@ def frontend_run(**fields: Any) -> dict[str, Any]:
     return {"threadId": "1", "runId": "1", "messages": [{"id": "1", "role": "user", "content": "Hello"}]} | fields
 
 
-def decision(ids: Ids) -> dict[str, Any]:
-    return {"interruptId": f"{ids['step_id']}:{ids['call_id']}", "status": "resolved", "payload": {"approved": True}}
-
-
 def searching(ids: Ids) -> dict[str, Any]:
     return {"name": SEARCH, "args": {"vector_db_ids": [ids["vector_db_id"]]}}
 
@@ -123,6 +119,18 @@ def post_event(kind: str, **fields: Any) -> dict[str, Any]:
     return {"events": [{"type": f"agent.session.input.{kind}", **fields}]}
 
 
+def mcp_call(tool: str, **arguments: Any) -> dict[str, Any]:
+    """Return a call of MCP, of the revision that needs no headers."""
+    params = {"name": tool, "arguments": {"message": "Hello"} | arguments}
+    return {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+
+
+MCP_CALLS: Sequence[Body] = (
+    lambda ids: mcp_call(ids["tool"]),
+    lambda ids: mcp_call(ids["tool"], session_id=ids["mcp_session_id"]),
+)
+
+
 def a2a(method: str, **params: Any) -> dict[str, Any]:
     return {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
 
@@ -198,8 +206,9 @@ JSON: Mapping[str, Sequence[Body]] = {
         lambda _: frontend_run(),
         lambda ids: frontend_run(threadId=ids["session_id"]),
         lambda ids: frontend_run(threadId=ids["session_id"], messages=[]),
-        lambda ids: frontend_run(threadId=ids["waiting_session_id"], resume=[decision(ids)]),
-        lambda ids: frontend_run(messages=[{"id": ids["turn_id"], "role": "user", "content": "Hello"}]),
+        lambda ids: frontend_run(
+            threadId=ids["turn_id"], messages=[{"id": ids["turn_id"], "role": "user", "content": "Hello"}]
+        ),
     ],
     "POST /v1/agents/{agent_id}/a2a": [
         lambda _: a2a("SendMessage", message=a2a_message()),
@@ -220,6 +229,8 @@ JSON: Mapping[str, Sequence[Body]] = {
         lambda ids: with_tool(type="toolgroup", name=ids["toolgroup_id"]),
         lambda ids: with_tool(type="file_search", vector_store_ids=[ids["vector_store_id"]]),
     ],
+    "POST /v1/mcp": MCP_CALLS,
+    "POST /v1/agents/{agent_id}/mcp": MCP_CALLS,
     "POST /v1/agents/automations": [
         begins,
         sends,

@@ -26,6 +26,7 @@ PLAIN_QUERIES = frozenset(
         *("limit", "order", "include", "start_index", "purpose", "filter", "stream", "starting_after"),
         *("mcp_endpoint", "start", "end", "group_by", "name", "subject", "export", "status", "metadata"),
         "include_obfuscation",
+        "A2A-Version",
     }
 )
 """Query parameters that name no object of a tenant."""

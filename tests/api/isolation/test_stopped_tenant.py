@@ -29,15 +29,20 @@ def cancels(dora: Tenant, template: RequestTemplate) -> bool:
 
 
 def only_reads(dora: Tenant, template: RequestTemplate) -> bool:
-    """Return whether a call of A2A reads or cancels, which a stop allows."""
+    """Return whether a call of a protocol reads or cancels. A run without messages shows a thread."""
     sent = template.arguments(Ids(dora.ids)).get("json")
-    return isinstance(sent, dict) and sent.get("method") in ("GetTask", "ListTasks", "SubscribeToTask", "CancelTask")
+    if not isinstance(sent, dict):
+        return False
+    shows = template.operation.path.endswith("/ag-ui") and not sent["messages"]
+    return shows or sent.get("method") in ("GetTask", "ListTasks", "SubscribeToTask", "CancelTask")
 
 
 def is_refused(dora: Tenant, template: RequestTemplate) -> bool:
     answer = template.send(dora.http, dora.ids_for(template, {}))
     if template.operation.path.endswith("/a2a"):
         return "error" in answer.json() and answer.json()["error"]["data"][0]["metadata"]["code"] == "stopped"
+    if template.operation.path.endswith("/mcp"):
+        return "error" in answer.json() and answer.json()["error"]["data"]["code"] == "stopped"
     return answer.status_code == 403 and answer.json()["error"]["code"] == "stopped"
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from stint.a2a.schemas import A2APart, CallAnswer, SentPart
+from stint.a2a.schemas import A2APart, SentPart, TaskCallAnswer
 from stint.domain.errors import InvalidRequest
 from stint.domain.llama_stack.stored_turns import unanswered_calls
 from stint.domain.llama_stack.turns import ToolApproval, Turn, TurnResumeRequest
@@ -84,7 +84,9 @@ def join_texts(parts: Sequence[SentPart]) -> str:
     return "\n".join(part.text or "" for part in parts)
 
 
-def read_answers(parts: Sequence[SentPart], calls: dict[str, ToolCall], approvals: Sequence[str]) -> list[CallAnswer]:
+def read_answers(
+    parts: Sequence[SentPart], calls: dict[str, ToolCall], approvals: Sequence[str]
+) -> list[TaskCallAnswer]:
     """Return the answers in the parts of a message."""
     if all(part.text is not None for part in parts):
         return [read_text(parts, calls, approvals)]
@@ -97,19 +99,19 @@ def read_answers(parts: Sequence[SentPart], calls: dict[str, ToolCall], approval
     return answers
 
 
-def read_text(parts: Sequence[SentPart], calls: dict[str, ToolCall], approvals: Sequence[str]) -> CallAnswer:
+def read_text(parts: Sequence[SentPart], calls: dict[str, ToolCall], approvals: Sequence[str]) -> TaskCallAnswer:
     """Return the answer of a text, which only a single call for a result takes."""
     if len(calls) != 1 or approvals:
         waits = f"{len(calls)} calls" if len(calls) != 1 else "an approval"
         message = f"The task waits for {waits}, which a text cannot answer. Send data parts: {FORMS}."
         raise InvalidRequest(message, param="message.parts")
-    return CallAnswer(call_id=next(iter(calls)), result=join_texts(parts))
+    return TaskCallAnswer(call_id=next(iter(calls)), result=join_texts(parts))
 
 
-def read_answer(data: Any, place: str) -> CallAnswer:
+def read_answer(data: Any, place: str) -> TaskCallAnswer:
     """Return the answer that the data of a part is. Raises InvalidRequest."""
     try:
-        answer = CallAnswer.model_validate(data)
+        answer = TaskCallAnswer.model_validate(data)
     except ValidationError as error:
         raise InvalidRequest(f"{place} is no answer to a call: {describe_faults(error)}", param=place) from None
     given = [name for name in ("result", "error", "approve") if getattr(answer, name) is not None]
@@ -120,7 +122,7 @@ def read_answer(data: Any, place: str) -> CallAnswer:
     return answer
 
 
-def respond(answer: CallAnswer, call: ToolCall) -> ToolResponse:
+def respond(answer: TaskCallAnswer, call: ToolCall) -> ToolResponse:
     """Return the result of a call. A result that is no text is given to the model as JSON."""
     if answer.error is not None:
         return ToolResponse(
@@ -130,6 +132,6 @@ def respond(answer: CallAnswer, call: ToolCall) -> ToolResponse:
     return ToolResponse(call_id=call.call_id, tool_name=call.tool_name, content=text)
 
 
-def respond_unknown(answer: CallAnswer) -> ToolResponse:
+def respond_unknown(answer: TaskCallAnswer) -> ToolResponse:
     """Return the result of a call that does not wait, which is refused, or was answered by an earlier attempt."""
     return respond(answer, ToolCall(call_id=answer.call_id, tool_name="", arguments={}))

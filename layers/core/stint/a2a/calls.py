@@ -7,7 +7,7 @@ that has its own status: a missing key, a scope, an unknown agent, a body that i
 import re
 from typing import Any, TypeVar
 
-from fastapi import Request, Response
+from fastapi import Response
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
@@ -41,7 +41,9 @@ from stint.http.json_rpc import (
 
 P = TypeVar("P", bound=A2ARequest)
 
-VERSION_HEADER = "a2a-version"
+VERSION_HEADER = "A2A-Version"
+"""The header, or the query parameter, with the version of a call."""
+
 VERSION = re.compile(r"([0-9]{1,4}\.[0-9]{1,4})(\.[0-9]{1,4})?")
 WITHOUT_VERSION = "0.3"
 """The version of a request that names none."""
@@ -66,8 +68,8 @@ class TaskAnswer(Schema):
     result: SendMessageResult
 
 
-def check_call(message: JsonRpcMessage, request: Request) -> None:
-    """Refuse a call that no agent takes. Raises InvalidRequest."""
+def check_call(message: JsonRpcMessage, version: str) -> None:
+    """Refuse a call that no agent takes. `version` is the one that it names. Raises InvalidRequest."""
     method = message.method
     if message.is_notification:
         raise JsonRpcError(INVALID_MESSAGE, "The request has no id. Each call of A2A needs one.", param="id")
@@ -77,7 +79,7 @@ def check_call(message: JsonRpcMessage, request: Request) -> None:
     if method not in METHODS and method not in PUSH_METHODS and method != EXTENDED_CARD:
         text = f"The method {shorten(method, 80)!r} is unknown. The methods are {', '.join(METHODS)}."
         raise JsonRpcError(METHOD_NOT_FOUND, text, code="method_not_found", param="method")
-    check_version(request)
+    check_version(version)
     if method in PUSH_METHODS:
         raise no_push("method")
     if method == EXTENDED_CARD:
@@ -86,16 +88,15 @@ def check_call(message: JsonRpcMessage, request: Request) -> None:
         )
 
 
-def check_version(request: Request) -> None:
-    """Refuse a request of another version. The header may also be a query parameter. Raises InvalidRequest."""
-    given = request.headers.get(VERSION_HEADER) or request.query_params.get("A2A-Version") or ""
+def check_version(given: str) -> None:
+    """Refuse a call of another version. Raises InvalidRequest."""
     version = given.strip() or WITHOUT_VERSION
     found = VERSION.fullmatch(version)
     if found is not None and found[1] == PROTOCOL_VERSION:
         return
     named = shorten(version, 40) if given.strip() else f"{WITHOUT_VERSION} (no A2A-Version header)"
     message = f"A2A {named} is not supported. Send the header A2A-Version: {PROTOCOL_VERSION}."
-    raise InvalidRequest(message, code=VERSION_NOT_SUPPORTED, param="A2A-Version")
+    raise InvalidRequest(message, code=VERSION_NOT_SUPPORTED, param=VERSION_HEADER)
 
 
 def read_params(kind: type[P], message: JsonRpcMessage) -> P:

@@ -6,7 +6,7 @@ An error of this server that A2A has no word for keeps the number of `http/json_
 from stint.dataclasses import dataclass
 from stint.domain.errors import NotFound, shorten
 
-LONGEST_SHOWN = 100
+SHOWN_CHARACTERS = 100
 """Maximum characters of a caller's id in a message."""
 
 ERROR_INFO, BAD_REQUEST = "type.googleapis.com/google.rpc.ErrorInfo", "type.googleapis.com/google.rpc.BadRequest"
@@ -51,7 +51,7 @@ REASONS = {
 
 def task_not_found(task_id: str) -> NotFound:
     """Return the error of a task that does not exist, or of which the caller may not know."""
-    return NotFound("Task", shorten(task_id, LONGEST_SHOWN))
+    return NotFound("Task", shorten(task_id, SHOWN_CHARACTERS))
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,9 @@ A repetition with the same Idempotency-Key gets the task of the first one. The `
 choose short ones, and two clients of one key may choose the same.
 """
 
+from collections.abc import Awaitable
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
@@ -39,6 +40,8 @@ from stint.services.runs.run_handle import RequestContext
 from stint.services.turns.session_input import ClientResult, SessionInput
 from stint.services.turns.turn_handles import TurnHandle
 from stint.services.turns.turn_requests import TurnRequests
+
+T = TypeVar("T")
 
 BUDGET = "stint/budget"
 """The key of a request's metadata that has the budget of a new session."""
@@ -178,7 +181,7 @@ class TaskMessages:
             raise InvalidRequest(text, code=UNSUPPORTED_OPERATION, param="message.taskId")
         return found, to_answer(turn, message.parts)
 
-    async def hiding(self, params: SendMessageParams, work: Any) -> Any:
+    async def hiding(self, params: SendMessageParams, work: Awaitable[T]) -> T:
         """Await work, without telling that a session belongs to another end user."""
         try:
             return await work

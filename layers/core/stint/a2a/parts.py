@@ -16,7 +16,7 @@ from binascii import Error
 from collections.abc import Iterable, Sequence
 from urllib.parse import urlsplit
 
-from stint.a2a.errors import CONTENT_TYPE_NOT_SUPPORTED
+from stint.a2a.errors import CONTENT_TYPE_NOT_SUPPORTED, SHOWN_CHARACTERS
 from stint.a2a.schemas import A2APart, SentPart
 from stint.dataclasses import dataclass
 from stint.documents.mime_types import GENERIC, type_of_name
@@ -42,7 +42,6 @@ INPUT_MODES = ("text/plain", "application/json", *sorted(IMAGES), "application/p
 OUTPUT_MODES = ("text/plain", "application/json", "image/png", "application/octet-stream")
 SOURCES = ("text", "raw", "url", "data")
 SCHEMES = ("http", "https", "data")
-LONGEST_SHOWN = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +142,7 @@ def refuse_type(media_type: str, place: str, *, of_bytes: bool) -> None:
         message = f"{place} has bytes of an unknown type. Set mediaType, or a filename with an extension."
         raise InvalidRequest(message, code=CONTENT_TYPE_NOT_SUPPORTED, param=f"{place}.mediaType")
     if media_type.partition("/")[0] in ("image", "audio", "video", "font", "model", "multipart"):
-        shown = media_type[:LONGEST_SHOWN]
+        shown = media_type[:SHOWN_CHARACTERS]
         known = ", ".join(sorted(IMAGES))
         message = f"{place} has the media type {shown!r}, which agents cannot read. Images are {known}."
         raise InvalidRequest(message, code=CONTENT_TYPE_NOT_SUPPORTED, param=f"{place}.mediaType")

@@ -11,13 +11,14 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from functools import partial
 from hashlib import sha256
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Query, Request, Response
 from starlette.background import BackgroundTask
 
 from stint.a2a.calls import (
     METHODS,
+    VERSION_HEADER,
     TaskAnswer,
     answer,
     answer_failure,
@@ -48,8 +49,9 @@ from stint.domain.llama_stack.turns import Turn
 from stint.http.deadline import deadline_of
 from stint.http.dependencies import AgentRoute, AgentsServicesDep
 from stint.http.json_rpc import JsonRpcError, JsonRpcMessage, MessageId, encode_result, parse_message, read_value
+from stint.http.middleware.authentication import request_context_of
 from stint.http.requests import StrictRoute
-from stint.http.routes.pages import base_url_of
+from stint.http.routes.pages import base_path_of, base_url_of
 from stint.http.scopes import CALL, requires
 from stint.http.sse import encode_frame
 from stint.http.streaming import RequestContextDep, RunFormat, StreamFormat, answer_run, encode_events, stream_frames
@@ -116,14 +118,18 @@ class AgentCall:
 @router.post(AGENT, response_model=None, responses=CALL_ANSWERS, openapi_extra=CALL_BODY)
 @requires("use", repeated=CALL)
 async def call_agent(
-    agent_id: str, request: Request, services: AgentsServicesDep, context: RequestContextDep
+    agent_id: str,
+    request: Request,
+    services: AgentsServicesDep,
+    context: RequestContextDep,
+    version: Annotated[str, Query(alias=VERSION_HEADER, description="in place of the header A2A-Version")] = "",
 ) -> Response:
     """Call a method of A2A 1.0 by JSON-RPC."""
     message_id: MessageId = None
     try:
         message = parse_message(await read_value(request))
         message_id = message.id
-        check_call(message, request)
+        check_call(message, request.headers.get(VERSION_HEADER) or version)
         return await HANDLERS[message.method](AgentCall(agent_id, message, request, services, context))
     except JsonRpcError as error:
         return answer_failure(message_id if error.message_id is None else error.message_id, error)
@@ -259,7 +265,13 @@ async def get_agent_card(agent_id: str, request: Request, services: AgentsServic
     """Read the A2A card of an agent."""
     agent = await services.agents.get(agent_id)
     path = f"/v1/agents/{agent_id}/a2a"
-    return answer_card(request, card_of_agent(agent, base_url_of(request, path + CARD) + path, schemes_of(request)))
+    return answer_card(request, card_of_agent(agent, base_of(request, path + CARD) + path, schemes_of(request)))
+
+
+def base_of(request: Request, path: str) -> str:
+    """Return the URL before `path`. API Gateway says which of its domains was called, which no header changes."""
+    domain = str(request_context_of(request.scope).get("domainName") or "")
+    return f"https://{domain}{base_path_of(request, path)}" if domain else base_url_of(request, path)
 
 
 def schemes_of(request: Request) -> CallerSchemes:
@@ -280,7 +292,7 @@ def answer_card(request: Request, card: AgentCard) -> Response:
 @requires(None)
 async def get_server_card(request: Request) -> Response:
     """Read the A2A card of the server, which names no agent."""
-    return answer_card(request, card_of_server(base_url_of(request, CARD) + AGENT, schemes_of(request)))
+    return answer_card(request, card_of_server(base_of(request, CARD) + AGENT, schemes_of(request)))
 
 
 # Without a caller, there are no services by which an AgentRoute names its lines.

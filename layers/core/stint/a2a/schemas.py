@@ -206,7 +206,7 @@ class ListTasksParams(A2ARequest):
     include_artifacts: StrictBool = False
 
 
-class CallAnswer(A2ARequest):
+class TaskCallAnswer(A2ARequest):
     """The answer to a call that a task waits for, as the `data` of a part: a result, an error, or a decision."""
 
     call_id: Annotated[str, Field(min_length=1, max_length=LONGEST_TEXT_ID)]

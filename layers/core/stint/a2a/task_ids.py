@@ -2,6 +2,8 @@
 
 A task is a turn, and turns are stored below their sessions. A2A names a task by its id alone, so that id has the ids of
 both, and each turn of the agent is found by it without an index, whichever API has created it.
+
+docs/decisions.md, entry 162, has the reasons.
 """
 
 import base64

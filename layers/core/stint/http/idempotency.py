@@ -85,7 +85,7 @@ async def handle_once(handle: ASGIApp, rule: RouteRule, scope: Scope, receive: R
         RequestRunning: the first request runs longer than this one may.
     """
     key = key_of(Headers(scope=scope))
-    if not rule.repeated.is_remembered:
+    if not rule.repeated.is_remembered or rule.repeated.is_routed:
         await handle(scope, receive, send)
         return
     body, receive_again = await read_body(receive)

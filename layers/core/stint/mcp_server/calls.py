@@ -12,8 +12,9 @@ that its newest turn is that of the call.
 
 from functools import partial
 
-from stint.caller import EarlierRunUnavailable, RequestAttempt, create_once, find_attempt
+from stint.caller import EarlierRunUnavailable, RequestAttempt, create_once, find_attempt, raise_call_depth
 from stint.dataclasses import dataclass, replace
+from stint.domain.call_depth import DEPTH_KEY, read_depth
 from stint.domain.errors import NotFound
 from stint.domain.ids import new_id
 from stint.domain.llama_stack.turns import Turn, TurnCreateRequest
@@ -57,6 +58,7 @@ class ToolCalls:
             EarlierRunUnavailable: the attempt only follows a turn, which has not begun.
             StintError: the call is refused, as `Sessions.create` and `TurnRequests.submit`.
         """
+        note_depth(params)
         request = TurnCreateRequest(messages=[UserMessage(content=params.arguments.message)])
         given = params.arguments.session_id
         if given is None:
@@ -103,6 +105,7 @@ class ToolCalls:
             InvalidRequest: the answers do not fit what was asked.
             StintError: as `TurnRequests.resume`.
         """
+        note_depth(params)
         request = to_resume(state.calls, params.input_responses or {})
         if request is None:
             return None
@@ -121,6 +124,12 @@ class ToolCalls:
         turn = await self.calls.find(self.sessions.tenant, digest)
         if turn is not None:
             await self.requests.cancellation.cancel(turn.agent_id, turn.session_id, turn.turn_id)
+
+
+def note_depth(params: CallParams) -> None:
+    """Raise the depth of the current request to that of a call. Raises InvalidRequest."""
+    if params.meta.call_depth is not None:
+        raise_call_depth(read_depth(params.meta.call_depth, f"params._meta.{DEPTH_KEY}"))
 
 
 def with_id(attempt: RequestAttempt) -> RequestAttempt:

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, ConfigDict, Field, StrictInt, StrictStr
 from pydantic.alias_generators import to_camel
 
+from stint.domain.call_depth import DEPTH_KEY
 from stint.domain.ids import PATTERN
 from stint.domain.schema import Schema
 from stint.domain.session_budgets import SessionBudget
@@ -46,6 +47,7 @@ class CallMeta(McpObject):
 
     progress_token: Annotated[StrictStr, Field(max_length=LONGEST_TOKEN)] | StrictInt | None = None
     budget: SessionBudget | None = Field(default=None, alias=BUDGET_KEY)
+    call_depth: Any = Field(default=None, alias=DEPTH_KEY)
 
 
 class CallArguments(StrictObject):

@@ -87,20 +87,20 @@ class TaskMessages:
         handle = await self.hiding(params, self.requests.submit(agent_id, session_id, to_request(given), context))
         return SentMessageTask(session_id, handle, TaskEvents(session_id, new_task(session_id, given.messages, length)))
 
-    async def accept(self, agent_id: str, params: SendMessageParams, context: RequestContext) -> FoundTask:
-        """Store a message for the worker, and return its task. Raises as `send`, and Conflict of a session in use."""
+    async def accept(self, agent_id: str, params: SendMessageParams, context: RequestContext) -> str:
+        """Store a message for the worker, and return the id of its task. Raises as `send`, and Conflict."""
         check_message(params)
         raise_depth(params)
         if params.message.task_id:
             found, request = await self.read_answer(agent_id, params)
             await self.hiding(params, self.accept_answer(agent_id, found.turn, request))
-            return await self.reader.find(agent_id, params.message.task_id)
+            return params.message.task_id
         given = to_input(params.message.parts)
         session_id = await self.open_context(agent_id, params, given)
         attempt = find_attempt()
         attempt = attempt if attempt.object_id else replace(attempt, object_id=new_id())
         await self.hiding(params, self.accept_input(agent_id, session_id, given, replace(context, attempt=attempt)))
-        return await self.reader.find(agent_id, TaskPlace(session_id, attempt.object_id).task_id)
+        return TaskPlace(session_id, attempt.object_id).task_id
 
     async def accept_answer(self, agent_id: str, turn: Turn, request: TurnResumeRequest) -> None:
         session = SessionInput(self.requests, agent_id, turn.session_id)

@@ -275,7 +275,10 @@ async def get_agent_card(agent_id: str, request: Request, services: AgentsServic
 def base_of(request: Request, path: str) -> str:
     """Return the URL before `path`. API Gateway says which of its domains was called, which no header changes."""
     domain = str(request_context_of(request.scope).get("domainName") or "")
-    return f"https://{domain}{base_path_of(request, path)}" if domain else base_url_of(request, path)
+    host = request.headers.get("host", "")
+    if domain in ("", host, host.rpartition(":")[0]):  # a server on this machine has a port
+        return base_url_of(request, path)
+    return f"https://{domain}{base_path_of(request, path)}"
 
 
 def schemes_of(request: Request) -> CallerSchemes:

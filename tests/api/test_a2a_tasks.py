@@ -496,6 +496,23 @@ def test_a_busy_context_does_as_the_agent_says(http: httpx.Client, *, when_busy:
     assert state_of(result_of(running.result())["task"]) == "COMPLETED"
 
 
+def test_a_message_for_the_worker_interrupts_the_running_task(http: httpx.Client, app_fixture: AppFixture) -> None:
+    agent = create_agent(http, when_busy="interrupt")
+    first = send(http, agent, "Hi")
+    sent = text_message("slow: 20\nsay: One two three", contextId=first["contextId"])
+
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(rpc, http, agent, "SendMessage", {"message": sent})
+        params = {"status": "TASK_STATE_WORKING", "contextId": first["contextId"]}
+        wait_until(lambda: bool(result_of(rpc(http, agent, "ListTasks", params))["tasks"]))
+        later = send(http, agent, text_message("say: Next", contextId=first["contextId"]), returnImmediately=True)
+        interrupted = result_of(running.result())["task"]
+    app_fixture.run_waiting()
+
+    assert state_of(interrupted) == "CANCELED"
+    assert text_of(result_of(rpc(http, agent, "GetTask", {"id": later["id"]}))) == "Next"
+
+
 def test_a_running_task_takes_no_message_and_is_cancelled(http: httpx.Client) -> None:
     agent = create_agent(http)
     first = send(http, agent, "Hi")

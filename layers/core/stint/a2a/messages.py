@@ -112,24 +112,15 @@ class TaskMessages:
     async def accept_input(self, agent_id: str, session_id: str, given: TurnInput, context: RequestContext) -> None:
         """Store the input of a turn at the end of its session's line, if the agent's `when_busy` allows it."""
         session = SessionInput(self.requests, agent_id, session_id)
-        when_busy = await self.requests.read_default(agent_id)
+        when_busy, running = await self.requests.read_default(agent_id), None
         if when_busy in (None, "reject", "interrupt") and not context.attempt.repeated:
-            await self.make_room(session, cancels=when_busy == "interrupt")
+            running = await self.requests.make_admission(agent_id, session_id).kind.find_running()
+        if running is not None and when_busy != "interrupt":
+            raise session_in_use(TaskPlace(session_id, running))
         request = to_request(given).model_copy(update={"when_busy": when_busy})
         await session.accept_message(request, context)
-
-    async def make_room(self, session: SessionInput, *, cancels: bool) -> None:
-        """Make sure that nothing uses a session, by cancelling it or by an error. Raises Conflict."""
-        admission = self.requests.make_admission(session.agent_id, session.session_id)
-        running = await admission.kind.find_running()
-        if running is not None and cancels:
-            await self.requests.cancellation.cancel(session.agent_id, session.session_id, running)
-        elif running is not None:
-            message = f"Context {session.session_id} runs task {TaskPlace(session.session_id, running).task_id}."
-            raise Conflict(
-                f"{message} Send the message when it has ended, or set `when_busy` of the agent to enqueue.",
-                code="session_locked",
-            )
+        if running is not None:  # after the message, which can still be refused
+            await self.requests.cancellation.cancel(agent_id, session_id, running)
 
     async def open_context(self, agent_id: str, params: SendMessageParams, given: TurnInput) -> str:
         """Return the session of a message, which is created if the message names none. Raises InvalidRequest."""
@@ -191,6 +182,11 @@ class TaskMessages:
             if params.message.task_id:
                 raise task_not_found(params.message.task_id) from None
             raise unknown_context(params.message.context_id, "message.contextId") from None
+
+
+def session_in_use(place: TaskPlace) -> Conflict:
+    message = f"Context {place.session_id} runs task {place.task_id}. Send the message when it has ended, or "
+    return Conflict(f"{message}set `when_busy` of the agent to enqueue.", code="session_locked")
 
 
 def check_message(params: SendMessageParams) -> None:

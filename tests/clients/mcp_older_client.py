@@ -14,11 +14,14 @@ HEADERS = {"Authorization": f"Bearer {KEY}"}
 
 
 async def main(agent_id):
-    async with streamablehttp_client(f"{URL}/v1/agents/{agent_id}/mcp", headers=HEADERS) as (
-        reader,
-        writer,
-        session_id,
-    ), ClientSession(reader, writer) as session:
+    async with (
+        streamablehttp_client(f"{URL}/v1/agents/{agent_id}/mcp", headers=HEADERS) as (
+            reader,
+            writer,
+            session_id,
+        ),
+        ClientSession(reader, writer) as session,
+    ):
         made = await session.initialize()
         print("initialize", made.protocolVersion, made.serverInfo.name, session_id())
         await session.send_ping()

@@ -36,9 +36,11 @@ async def answer_form(_context, params):
 
 @asynccontextmanager
 async def connect(path, mode="auto", **options):
-    async with httpx2.AsyncClient(headers=HEADERS, timeout=60) as http:
-        async with Client(streamable_http_client(URL + path, http_client=http), mode=mode, **options) as client:
-            yield client
+    async with (
+        httpx2.AsyncClient(headers=HEADERS, timeout=60) as http,
+        Client(streamable_http_client(URL + path, http_client=http), mode=mode, **options) as client,
+    ):
+        yield client
 
 
 async def list_all(client):

@@ -38,7 +38,10 @@ MESSAGE: dict[str, Any] = {
 }
 ANSWERS: dict[int | str, dict[str, Any]] = {
     200: {
-        "content": {"application/json": {"schema": {"type": "object"}}, "text/event-stream": {}},
+        "content": {
+            "application/json": {"schema": {"type": "object"}},
+            "text/event-stream": {"schema": {"type": "object"}},
+        },
         "description": "The result or the error of the request, or a stream that ends with it. A notification: 202.",
     },
 }

@@ -34,10 +34,6 @@ def frontend_run(**fields: Any) -> dict[str, Any]:
     return {"threadId": "1", "runId": "1", "messages": [{"id": "1", "role": "user", "content": "Hello"}]} | fields
 
 
-def decision(ids: Ids) -> dict[str, Any]:
-    return {"interruptId": f"{ids['step_id']}:{ids['call_id']}", "status": "resolved", "payload": {"approved": True}}
-
-
 def searching(ids: Ids) -> dict[str, Any]:
     return {"name": SEARCH, "args": {"vector_db_ids": [ids["vector_db_id"]]}}
 
@@ -210,8 +206,9 @@ JSON: Mapping[str, Sequence[Body]] = {
         lambda _: frontend_run(),
         lambda ids: frontend_run(threadId=ids["session_id"]),
         lambda ids: frontend_run(threadId=ids["session_id"], messages=[]),
-        lambda ids: frontend_run(threadId=ids["waiting_session_id"], resume=[decision(ids)]),
-        lambda ids: frontend_run(messages=[{"id": ids["turn_id"], "role": "user", "content": "Hello"}]),
+        lambda ids: frontend_run(
+            threadId=ids["turn_id"], messages=[{"id": ids["turn_id"], "role": "user", "content": "Hello"}]
+        ),
     ],
     "POST /v1/agents/{agent_id}/a2a": [
         lambda _: a2a("SendMessage", message=a2a_message()),

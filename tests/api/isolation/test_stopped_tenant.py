@@ -29,9 +29,12 @@ def cancels(dora: Tenant, template: RequestTemplate) -> bool:
 
 
 def only_reads(dora: Tenant, template: RequestTemplate) -> bool:
-    """Return whether a call of A2A reads or cancels, which a stop allows."""
+    """Return whether a call of a protocol reads or cancels. A run without messages shows a thread."""
     sent = template.arguments(Ids(dora.ids)).get("json")
-    return isinstance(sent, dict) and sent.get("method") in ("GetTask", "ListTasks", "SubscribeToTask", "CancelTask")
+    if not isinstance(sent, dict):
+        return False
+    shows = template.operation.path.endswith("/ag-ui") and not sent["messages"]
+    return shows or sent.get("method") in ("GetTask", "ListTasks", "SubscribeToTask", "CancelTask")
 
 
 def is_refused(dora: Tenant, template: RequestTemplate) -> bool:

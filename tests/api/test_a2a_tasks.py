@@ -2,6 +2,7 @@
 
 import base64
 import json
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import httpx
@@ -22,7 +23,7 @@ from tests.api.a2a_client import (
     text_of,
 )
 from tests.api.api_client import create_agent, create_session, turn
-from tests.api.app_fixture import AppFixture
+from tests.api.app_fixture import AppFixture, wait_until
 
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 
@@ -424,3 +425,77 @@ def test_a_message_that_is_too_deep_is_refused(http: httpx.Client, depth: object
     send(http, agent, "Hi", metadata={"stint/call-depth": 5})
     wrong = rpc(http, agent, "SendMessage", {"message": text_message("Hi"), "metadata": {"stint/call-depth": "deep"}})
     error_of(wrong, -32602, "INVALID_PARAMS")
+
+
+def test_a_message_that_a_shield_blocks_is_rejected(http: httpx.Client) -> None:
+    shield = {"shield_id": "a2a-words", "provider_id": "deny-list", "params": {"phrases": ["marmalade"]}}
+    registered = http.post("/v1/shields", json=shield)
+    assert registered.status_code == 200, registered.text
+    agent = create_agent(http, input_shields=["a2a-words"])
+
+    task = send(http, agent, "say: marmalade")
+
+    assert state_of(task) == "REJECTED"
+    assert task["status"]["message"]["parts"][0]["text"]
+    assert [each["id"] for each in result_of(rpc(http, agent, "ListTasks", {"status": "TASK_STATE_REJECTED"}))["tasks"]]
+
+
+@pytest.mark.parametrize(("when_busy", "immediately"), [(None, False), (None, True), ("enqueue", False)])
+def test_a_busy_context_does_as_the_agent_says(http: httpx.Client, *, when_busy: str | None, immediately: bool) -> None:
+    agent = create_agent(http, **({"when_busy": when_busy} if when_busy else {}))
+    first = send(http, agent, "Hi")
+
+    def run(text: str, **configuration: Any) -> httpx.Response:
+        sent = text_message(text, contextId=first["contextId"])
+        return rpc(http, agent, "SendMessage", {"message": sent, "configuration": configuration})
+
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(run, "slow: 0.1\nsay: One two three four five six seven eight nine ten")
+        path = f"/v1/agents/{agent}/session/{first['contextId']}"
+        wait_until(lambda: any(each["status"] == "in_progress" for each in http.get(path).json()["turns"]))
+        answer = run("say: Next", returnImmediately=immediately)
+
+    if when_busy is None:
+        error = answer.json()["error"]
+        assert (error["code"], error["data"][0]["metadata"]["code"]) == (-32012, "session_locked")
+    else:
+        assert text_of(result_of(answer)["task"]) == "Next"
+    assert state_of(result_of(running.result())["task"]) == "COMPLETED"
+
+
+def test_a_running_task_takes_no_message_and_is_cancelled(http: httpx.Client) -> None:
+    agent = create_agent(http)
+    first = send(http, agent, "Hi")
+    sent = text_message("slow: 20\nsay: One two three", contextId=first["contextId"])
+
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(rpc, http, agent, "SendStreamingMessage", {"message": sent})
+        params = {"status": "TASK_STATE_WORKING", "contextId": first["contextId"]}
+        wait_until(lambda: bool(result_of(rpc(http, agent, "ListTasks", params))["tasks"]))
+        [task] = result_of(rpc(http, agent, "ListTasks", params))["tasks"]
+        refused = rpc(http, agent, "SendMessage", {"message": text_message("More", taskId=task["id"])})
+        cancelled = result_of(rpc(http, agent, "CancelTask", {"id": task["id"]}))
+
+    error_of(refused, -32004, "UNSUPPORTED_OPERATION")
+    assert state_of(cancelled) == "CANCELED"
+    assert state_of(stream_items(running.result())[-1]["statusUpdate"]) == "CANCELED"
+
+
+def test_a_subscription_follows_a_running_task(http: httpx.Client) -> None:
+    agent = create_agent(http)
+    first = send(http, agent, "Hi")
+    sent = text_message("slow: 1\nsay: One two three", contextId=first["contextId"])
+
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(rpc, http, agent, "SendStreamingMessage", {"message": sent})
+        params = {"status": "TASK_STATE_WORKING", "contextId": first["contextId"]}
+        wait_until(lambda: bool(result_of(rpc(http, agent, "ListTasks", params))["tasks"]))
+        [task] = result_of(rpc(http, agent, "ListTasks", params))["tasks"]
+        followed = stream_items(rpc(http, agent, "SubscribeToTask", {"id": task["id"]}))
+
+    streamed = stream_items(running.result())
+    assert (followed[0]["task"]["id"], state_of(followed[0]["task"])) == (task["id"], "WORKING")
+    assert followed[-1] == streamed[-1]
+    for items in (followed, streamed):
+        pieces = [item["artifactUpdate"]["artifact"]["parts"][0]["text"] for item in items if "artifactUpdate" in item]
+        assert "".join(pieces) == "One two three"

@@ -1,5 +1,7 @@
 """Origins of web pages that may send messages of MCP, and the metadata of the protected resource."""
 
+from typing import Any
+
 import pytest
 
 from stint.domain.errors import NotFound
@@ -32,12 +34,12 @@ LOCAL = ["127.0.0.1:8321"]
         ("http://localhost.evil.example", "", "", LOCAL, False),
     ],
 )
-def test_only_known_origins_are_allowed(origin, allowed, domain, hosts, expected):
+def test_only_known_origins_are_allowed(origin: Any, allowed: Any, domain: Any, hosts: Any, expected: Any) -> None:
     assert is_allowed(origin, allowed, domain, hosts) is expected
 
 
 @pytest.mark.parametrize("audience", ["https://a.example/v1/mcp", "https://a.example/prod/v1/mcp"])
-def test_the_resource_is_the_audience_of_tokens(audience):
+def test_the_resource_is_the_audience_of_tokens(audience: Any) -> None:
     found = describe_resource(Settings(oidc_issuer="https://issuer.example", oidc_audience=audience))
     assert (found.resource, found.authorization_servers) == (audience, ["https://issuer.example"])
     assert (found.scopes_supported, found.bearer_methods_supported) == (["use", "users:act"], ["header"])
@@ -54,6 +56,6 @@ def test_the_resource_is_the_audience_of_tokens(audience):
         ("https://issuer.example", "urn:a/v1/mcp"),
     ],
 )
-def test_there_is_no_resource_that_clients_would_refuse(issuer, audience):
+def test_there_is_no_resource_that_clients_would_refuse(issuer: Any, audience: Any) -> None:
     with pytest.raises(NotFound):
         describe_resource(Settings(oidc_issuer=issuer, oidc_audience=audience))

@@ -1,5 +1,7 @@
 """Revisions of MCP by their headers and `_meta`, and what a client can do."""
 
+from typing import Any
+
 import pytest
 
 from stint.http.json_rpc import JsonRpcError, JsonRpcMessage
@@ -20,7 +22,7 @@ HEADERS = [("mcp-protocol-version", MODERN), ("mcp-method", "ping")]
 META = {VERSION_KEY: MODERN, CAPABILITIES_KEY: {}}
 
 
-def message(meta=META, method="ping", **params):
+def message(meta: Any = META, method: Any = "ping", **params: Any) -> Any:
     given = {} if meta is None else {"_meta": meta}
     return JsonRpcMessage(method, {**given, **params}, 1)
 
@@ -35,17 +37,17 @@ def message(meta=META, method="ping", **params):
         ([("mcp-protocol-version", "2025-06-18")], {"progressToken": 1}),
     ],
 )
-def test_a_message_of_the_older_revision_needs_nothing(headers, meta):
+def test_a_message_of_the_older_revision_needs_nothing(headers: Any, meta: Any) -> None:
     assert read_client(message(meta), headers) == McpClient()
 
 
-def test_a_message_of_the_newer_revision_says_what_its_client_can_do():
+def test_a_message_of_the_newer_revision_says_what_its_client_can_do() -> None:
     assert read_client(message(), HEADERS) == McpClient(is_modern=True)
     asking = META | {CAPABILITIES_KEY: {"elicitation": {"form": {}}}}
     assert read_client(message(asking), HEADERS).elicits
 
 
-def test_a_notification_needs_no_capabilities():
+def test_a_notification_needs_no_capabilities() -> None:
     notification = JsonRpcMessage("notifications/cancelled", {}, is_notification=True)
     assert read_client(notification, HEADERS).is_modern
     with pytest.raises(JsonRpcError) as caught:
@@ -67,13 +69,13 @@ def test_a_notification_needs_no_capabilities():
         ([("mcp-protocol-version", "1"), HEADERS[1]], META | {VERSION_KEY: "1"}, UNSUPPORTED_VERSION),
     ],
 )
-def test_headers_and_body_are_checked(headers, meta, number):
+def test_headers_and_body_are_checked(headers: Any, meta: Any, number: Any) -> None:
     with pytest.raises(JsonRpcError) as caught:
         read_client(message(meta), headers)
     assert caught.value.number == number
 
 
-def test_an_unsupported_version_is_not_echoed_at_length():
+def test_an_unsupported_version_is_not_echoed_at_length() -> None:
     with pytest.raises(JsonRpcError) as caught:
         read_client(message(None), [("mcp-protocol-version", "x" * 5_000)])
     assert len(caught.value.message) < 300
@@ -91,14 +93,14 @@ def test_an_unsupported_version_is_not_echoed_at_length():
         ("=?base64?!?=", None),
     ],
 )
-def test_headers_may_be_encoded(value, text):
+def test_headers_may_be_encoded(value: Any, text: Any) -> None:
     assert decode_header(value) == text
 
 
 @pytest.mark.parametrize(
     ("declared", "can"), [({}, True), ({"form": {}}, True), ({"url": {}}, False), (True, False), (None, False)]
 )
-def test_forms_need_the_capability(declared, can):
+def test_forms_need_the_capability(declared: Any, can: Any) -> None:
     assert can_elicit({"elicitation": declared}) is can
 
 
@@ -114,5 +116,5 @@ def test_forms_need_the_capability(declared, can):
         ("text/event-streams", False),
     ],
 )
-def test_a_stream_is_for_who_accepts_it(accept, streams):
+def test_a_stream_is_for_who_accepts_it(accept: Any, streams: Any) -> None:
     assert accepts_stream(accept) is streams

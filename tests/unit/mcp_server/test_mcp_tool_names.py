@@ -1,6 +1,7 @@
 """Names of agents as tools of MCP."""
 
 import re
+from typing import Any
 
 import pytest
 
@@ -25,14 +26,14 @@ AGENT = "01990000-0000-7000-8000-00000000000a"
         ("\n\0'\"<script>", "script"),
     ],
 )
-def test_a_name_is_what_is_left_and_the_id(name, slug):
+def test_a_name_is_what_is_left_and_the_id(name: Any, slug: Any) -> None:
     made = tool_name(AGENT, name)
     assert made == f"{slug}_{pack_id(AGENT)}"
     assert re.fullmatch("[a-zA-Z0-9_-]{1,64}", made)
     assert find_agent_id(made) == AGENT
 
 
-def test_each_agent_has_a_name_of_its_own():
+def test_each_agent_has_a_name_of_its_own() -> None:
     ids = [new_id() for _ in range(500)]
     names = [tool_name(agent_id, "same") for agent_id in ids]
     assert len(set(names)) == len(ids)
@@ -43,15 +44,15 @@ def test_each_agent_has_a_name_of_its_own():
     "name",
     ["", "agent", pack_id(AGENT), f"_{pack_id(AGENT)}", f"{'x' * 42}_{pack_id(AGENT)}", f"a_{pack_id(AGENT)}x", "a_é"],
 )
-def test_other_names_have_no_agent(name):
+def test_other_names_have_no_agent(name: Any) -> None:
     assert find_agent_id(name) is None
 
 
-def test_the_agent_of_one_session_has_no_name():
+def test_the_agent_of_one_session_has_no_name() -> None:
     assert find_agent_id(f"a_{pack_id(inline_agent_id(new_id()))}") is None
 
 
-def test_an_id_is_packed_in_one_way():
+def test_an_id_is_packed_in_one_way() -> None:
     packed = pack_id(AGENT)
     others = [packed[:-1] + last for last in "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"]
     assert [text for text in others if unpack_id(text) == AGENT] == [packed]

@@ -37,7 +37,7 @@ from stint.domain.steps import (
     without_images,
 )
 from stint.domain.stored_messages import CompactedHistory
-from stint.domain.tools import ToolCall, ToolResponse
+from stint.domain.tools import AskedInput, ElicitedForm, ToolCall, ToolResponse
 
 
 class TurnHeader(Schema):
@@ -104,6 +104,8 @@ class TurnRecord(Schema):
     """The fingerprints of the tools of these calls, by the tools' names. What is approved is a call of this tool."""
     asked_args: dict[str, dict[str, Any]] | None = None
     """The args of these tools that come before the model's arguments, without credentials, by the tools' names."""
+    asked_inputs: dict[str, AskedInput] | None = None
+    """What the servers of tools ask, by the ids of these calls, which wait for the client's input, not for approval."""
     approvals: list[ToolApproval] | None = None
     """The client's answers to such calls. The step of the record, if there is one, has its results, and those of the
     denied calls. The approved calls may have been sent from then on."""
@@ -251,12 +253,23 @@ class StoredTurn:
             unfinished_step=self.unfinished_step if ending else None,
             pending_approvals=self.unapproved if status is RunStatus.awaiting_input else None,
             pending_arguments=self.pending_arguments if status is RunStatus.awaiting_input else None,
+            pending_inputs=self.pending_inputs if status is RunStatus.awaiting_input else None,
         )
 
     @property
     def unapproved(self) -> list[str] | None:
         """Return the ids of the calls whose approval the turn waits for, or waited for; None if there are none."""
         return next((record.unapproved for record in reversed(self.records) if record.ending is not None), None)
+
+    @property
+    def asked_inputs(self) -> dict[str, AskedInput]:
+        """Return what the servers of tools ask or asked at the last pause, by the ids of the calls."""
+        return next((each.asked_inputs for each in reversed(self.records) if each.ending is not None), None) or {}
+
+    @property
+    def pending_inputs(self) -> dict[str, dict[str, ElicitedForm]] | None:
+        """Return the forms of these calls, without the states of their servers."""
+        return {call_id: asked.forms for call_id, asked in self.asked_inputs.items()} or None
 
     @property
     def pending_arguments(self) -> dict[str, dict[str, Any]] | None:

@@ -13,7 +13,7 @@ In `resume`, the step with the client's results takes the place of the header.
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator
 from contextlib import aclosing, suppress
 from functools import partial
 from typing import TYPE_CHECKING
@@ -29,7 +29,6 @@ from stint.domain.llama_stack.turns import Turn, TurnCreateRequest, TurnOverride
 from stint.domain.run_events import ReasoningEnded, ReasoningProgress, RunEnded, StepComplete
 from stint.domain.run_outcome import RunStatus
 from stint.domain.steps import Step, ToolExecutionStep
-from stint.domain.tools import ToolCall
 from stint.loop.agent_loop import run_loop
 from stint.loop.plan import Plan
 from stint.loop.run import Run
@@ -58,7 +57,7 @@ from stint.services.turns.resume import (
 )
 from stint.services.turns.session_documents import SessionDocuments
 from stint.services.turns.session_opener import OpenSession, SessionOpener
-from stint.services.turns.tool_responses import ResultChecks, refuse_results
+from stint.services.turns.tool_responses import ClientAnswer, ResultChecks, refuse_results
 from stint.services.turns.turn_log import TurnLog, make_partial_storage
 from stint.services.turns.turn_run import TurnRun, fail_turn, make_header, terminal_event
 from stint.spending.meters import Meters, metered
@@ -204,7 +203,7 @@ class Turns:
                 session.transcript.add_step(checked)
             transcript = session.transcript
             if answer.approved:
-                plan, transcript = approve(plan, transcript, answer.approved)
+                plan, transcript = approve(plan, transcript, answer)
             run = resumed_run(turn, answer, plan, transcript, log=log, deadline=deadline, checks=checks.steps)
             async with run.opened():
                 if stored is None:
@@ -324,11 +323,12 @@ class Turns:
         return found
 
 
-def approve(plan: Plan, transcript: Transcript, calls: Sequence[ToolCall]) -> tuple[Plan, Transcript]:
+def approve(plan: Plan, transcript: Transcript, answer: ClientAnswer) -> tuple[Plan, Transcript]:
     """Return the plan and the messages of a run that begins with approved calls."""
     from stint.services.turns.approvals import HeldTranscript, approve_calls  # noqa: PLC0415 - few turns ask
 
-    return approve_calls(plan, calls), HeldTranscript(transcript, {call.call_id for call in calls})
+    calls = answer.approved
+    return approve_calls(plan, calls, answer.inputs), HeldTranscript(transcript, {call.call_id for call in calls})
 
 
 def announce(step: ToolExecutionStep | None) -> StepComplete | None:

@@ -220,6 +220,13 @@ def translate(url: str, error: BaseException) -> Exception:
     """Convert a failure of the session to an error."""
     from mcp.shared.exceptions import McpError  # noqa: PLC0415
 
+    if isinstance(error, McpError):
+        return McpFailure(error.error.code, error.error.message)
+    return translate_failure(url, error)
+
+
+def translate_failure(url: str, error: BaseException) -> Exception:
+    """Convert a failure of a request to an error."""
     match error:
         case UnresolvableURL():
             return error
@@ -227,8 +234,6 @@ def translate(url: str, error: BaseException) -> Exception:
             return ToolUnavailable(error.message)
         case McpRequestRefused() | TimeoutError() | StintError() | McpFailure():
             return error
-        case McpError():
-            return McpFailure(error.error.code, error.error.message)
         case httpx.TimeoutException():
             return TimeoutError()
         case httpx.HTTPStatusError():

@@ -60,6 +60,8 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "update_webhook_endpoint": {"Another URL": {"url": "https://shop.example.com/events"}},
     "rotate_webhook_secret": {"A day in which both secrets sign": {"keep_old_secret_active_for_24_hours": True}},
     "test_webhook_endpoint": {"A sample event": {"event_type": "response.failed"}},
+    "send_mcp_message": {"The tools": {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}},
+    "send_agent_mcp_message": {"The tool": {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}},
     "call_agent": {
         "A message": {
             "jsonrpc": "2.0",

@@ -48,8 +48,8 @@ def check_order(events: list[Body]) -> None:
             elif event["type"] == end:
                 opened.remove((start, event[name]))
         parts = {"TEXT_MESSAGE_CONTENT": "TEXT_MESSAGE_START", "REASONING_MESSAGE_CONTENT": "REASONING_MESSAGE_START"}
-        if start := parts.get(event["type"]):
-            assert (start, event["messageId"]) in opened
+        if event["type"] in parts:
+            assert (parts[event["type"]], event["messageId"]) in opened
     assert not opened
 
 

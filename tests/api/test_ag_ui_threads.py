@@ -20,6 +20,7 @@ from tests.api.ag_ui_client import (
 )
 from tests.api.api_client import create_agent, create_session, say, turn
 
+from stint.ag_ui import runs
 from stint.domain.principals import ANONYMOUS
 from stint.http.middleware import authentication
 
@@ -186,6 +187,34 @@ def test_a_repeated_key_gets_the_first_answer(http: httpx.Client, agent: str) ->
 
     assert second.headers["idempotent-replayed"] == "true"
     assert (second.text, second.headers[HEADER]) == (first.text, first.headers[HEADER])
+
+
+def test_a_repeated_key_follows_the_run(http: httpx.Client, agent: str) -> None:
+    def run(_: int) -> httpx.Response:
+        headers = {"idempotency-key": "at once"}
+        return send_run(http, agent, "1", [said("m1", "slow: 1\nsay: Hello")], headers=headers)
+
+    with ThreadPoolExecutor(3) as pool:
+        responses = [*pool.map(run, range(3))]
+
+    assert [text_of(events_of(response)) for response in responses] == ["Hello"] * 3
+    [session] = {response.headers[HEADER] for response in responses}
+    assert len(http.get(f"/v1/agents/{agent}/session/{session}").json()["turns"]) == 1
+
+
+def test_a_long_thread_keeps_the_older_messages_of_its_client(
+    http: httpx.Client, agent: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runs, "MOST_TURNS", 2)
+    front = Frontend(http, agent)
+    for number in range(4):
+        front.run(said(f"m{number}", f"say: {number}"))
+    assert [each["content"] for each in front.messages if each["role"] == "assistant"] == ["0", "1", "2", "3"]
+
+    late = Frontend(http, agent)
+    events = late.run(said("late", "say: late"))
+    shown = find_event(events, "MESSAGES_SNAPSHOT")["messages"]
+    assert [each["content"] for each in shown] == ["say: 2", "2", "say: 3", "3", "say: late"]
 
 
 def test_another_run_of_a_busy_thread_is_refused(http: httpx.Client, agent: str) -> None:

@@ -15,6 +15,8 @@ Clients send the whole conversation with each run. `read_input` decides, by the 
 New are the user's messages after the last one that the turns have, except those that they have, too: an older message
 may be there again, or edited. A client that shares no message with the turns sends what is after its last answer.
 Results count if they are after the answer with the waiting calls, because models repeat the ids of calls.
+
+docs/decisions.md, entry 165, has the reasons.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set

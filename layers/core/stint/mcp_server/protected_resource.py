@@ -12,6 +12,7 @@ from stint.mcp_server.schemas import ResourceDocument
 from stint.settings import Settings
 
 PATH = "/v1/mcp"
+UNSET = "It exists if the stack has an OidcIssuer, and its OidcAudience is the URL of this MCP endpoint."
 SCOPES = ("use", "users:act")
 """The scopes of the routes of MCP."""
 
@@ -19,7 +20,9 @@ SCOPES = ("use", "users:act")
 def describe_resource(settings: Settings) -> ResourceDocument:
     """Return the metadata. Raises NotFound if tokens are not accepted, or not for the URL of the endpoint."""
     if not settings.oidc_issuer or not is_endpoint(settings.oidc_audience):
-        raise NotFound("Protected resource", PATH)
+        error = NotFound("Protected resource", PATH)
+        error.add(UNSET)
+        raise error
     return ResourceDocument(
         resource=settings.oidc_audience,
         authorization_servers=[settings.oidc_issuer],

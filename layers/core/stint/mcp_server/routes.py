@@ -38,8 +38,11 @@ MESSAGE: dict[str, Any] = {
 }
 ANSWERS: dict[int | str, dict[str, Any]] = {
     200: {
-        "content": {"application/json": {"schema": {"type": "object"}}, "text/event-stream": {}},
-        "description": "The result or the error of the request, or a stream that ends with it. For a notification: 202.",
+        "content": {
+            "application/json": {"schema": {"type": "object"}},
+            "text/event-stream": {"schema": {"type": "object"}},
+        },
+        "description": "The result or the error of the request, or a stream that ends with it. A notification: 202.",
     },
 }
 

@@ -8,6 +8,8 @@ session, and the other one finds it. A session has the hash, and its deletion re
     the session of an entry     the next request of the thread
     exists                      uses it
     is deleted, or has expired  creates another one, whose entry replaces this one
+
+docs/decisions.md, entry 164, has the reasons.
 """
 
 from typing import TYPE_CHECKING

@@ -32,10 +32,17 @@ from stint.tools.mcp.answers import AnswerCheck, ReceiveBudget
 from stint.tools.mcp.param_headers import InvalidMark, encode_value, find_marks, param_headers
 from stint.tools.mcp.refusals import McpRequestRefused, read_reason
 from stint.tools.mcp.results import DiscoveredServer, OfferedTool, OfferedTools, ServerResult
-from stint.tools.mcp.session import PASSING, McpFailure, explain, host_of, refuse_server, translate_failure
+from stint.tools.mcp.session import (
+    HANDSHAKE_REVISIONS,
+    PASSING,
+    REVISION,
+    McpFailure,
+    explain,
+    host_of,
+    refuse_server,
+    translate_failure,
+)
 
-REVISION = "2026-07-28"
-HANDSHAKE_REVISIONS = frozenset({"2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"})
 META = "io.modelcontextprotocol/"
 CLIENT = {"name": "stint", "version": "1"}
 FORMS: dict[str, Any] = {"elicitation": {"form": {}}}
@@ -103,7 +110,7 @@ class StatelessClient:
         try:
             found = DiscoveredServer.model_validate(await self._request("server/discover", {}))
         except StatelessRefusal as refusal:
-            others = refusal.supported and not HANDSHAKE_REVISIONS.intersection(refusal.supported)
+            others = refusal.supported and set(HANDSHAKE_REVISIONS).isdisjoint(refusal.supported)
             if refusal.code == UNSUPPORTED_REVISION and others:
                 raise refuse_server(self._url, str(refusal)) from refusal
             return False

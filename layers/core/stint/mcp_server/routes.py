@@ -42,8 +42,9 @@ ANSWERS: dict[int | str, dict[str, Any]] = {
             "application/json": {"schema": {"type": "object"}},
             "text/event-stream": {"schema": {"type": "object"}},
         },
-        "description": "The result or the error of the request, or a stream that ends with it. A notification: 202.",
+        "description": "The result or the error of the request, or a stream that ends with it.",
     },
+    202: {"description": "The notification is accepted."},
 }
 
 router = APIRouter(tags=["MCP"], route_class=StrictRoute)

@@ -45,6 +45,10 @@ ANSWERS: dict[int | str, dict[str, Any]] = {
         "description": "The result or the error of the request, or a stream that ends with it.",
     },
     202: {"description": "The notification is accepted."},
+    "4XX": {
+        "content": {"application/json": {"schema": {"type": "object"}}},
+        "description": "An error of JSON-RPC. Before the message is read, the error of all other routes.",
+    },
 }
 
 router = APIRouter(tags=["MCP"], route_class=StrictRoute)

@@ -25,6 +25,8 @@ from tests.api.a2a_client import (
 from tests.api.api_client import create_agent, create_session, turn
 from tests.api.app_fixture import AppFixture, wait_until
 
+from stint.a2a import task_lists
+
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 
 
@@ -313,6 +315,21 @@ def test_an_answer_that_returns_immediately_is_taken_by_the_worker(http: httpx.C
     assert state_of(result_of(rpc(http, agent, "GetTask", {"id": waiting["id"]}))) == "COMPLETED"
 
 
+def list_pages(http: httpx.Client, agent: str, **params: Any) -> list[Body]:
+    """Return the pages of a list."""
+    pages: list[Body] = []
+    token = ""
+    while not pages or token:
+        assert len(pages) < 50
+        pages.append(result_of(rpc(http, agent, "ListTasks", params | {"pageToken": token})))
+        token = pages[-1]["nextPageToken"]
+    return pages
+
+
+def ids_of(pages: list[Body]) -> list[str]:
+    return [task["id"] for page in pages for task in page["tasks"]]
+
+
 def test_a_list_is_read_in_pages(http: httpx.Client) -> None:
     agent = create_agent(http)
     first = send(http, agent, "say: 0")
@@ -320,19 +337,35 @@ def test_a_list_is_read_in_pages(http: httpx.Client) -> None:
     ids += [send(http, agent, text_message(f"say: {n}", contextId=first["contextId"]))["id"] for n in (1, 2)]
     ids += [send(http, agent, "say: other")["id"]]
 
-    for context, wanted in (("", ids[::-1]), (first["contextId"], ids[2::-1])):
-        found: list[str] = []
-        token, sizes = "", []
-        while True:
-            params: Body = {"contextId": context, "pageSize": 1, "pageToken": token}
-            page = result_of(rpc(http, agent, "ListTasks", params))
-            found += [task["id"] for task in page["tasks"]]
-            sizes.append(page["totalSize"])
-            token = page["nextPageToken"]
-            if not token:
-                break
-        assert found == wanted
-        assert sizes[-1] == len(wanted)
+    for size in (1, 2, 3, 4):
+        for context, wanted in (("", ids[::-1]), (first["contextId"], ids[2::-1])):
+            pages = list_pages(http, agent, contextId=context, pageSize=size)
+            assert ids_of(pages) == wanted
+            assert pages[-1]["totalSize"] == len(wanted)
+
+
+def test_messages_that_wait_are_in_a_list_once(http: httpx.Client) -> None:
+    agent = create_agent(http, when_busy="enqueue")
+    first = send(http, agent, "Hi")
+    sent = [text_message(f"say: {number}", contextId=first["contextId"]) for number in range(3)]
+    waiting = [send(http, agent, each, returnImmediately=True)["id"] for each in sent]
+
+    for size in (1, 2, 3, 50):
+        assert ids_of(list_pages(http, agent, pageSize=size)) == [*waiting[::-1], first["id"]]
+
+
+def test_sessions_without_tasks_are_passed_over(http: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(task_lists, "MOST_COST", 20)
+    agent = create_agent(http)
+    oldest = send(http, agent, "Hi")["id"]
+    for _ in range(25):
+        create_session(http, agent)
+    newest = send(http, agent, "Hi")["id"]
+
+    pages = list_pages(http, agent)
+
+    assert ids_of(pages) == [newest, oldest]
+    assert len(pages) > 3
 
 
 def test_a_list_is_filtered(http: httpx.Client) -> None:
@@ -461,6 +494,23 @@ def test_a_busy_context_does_as_the_agent_says(http: httpx.Client, *, when_busy:
     else:
         assert text_of(result_of(answer)["task"]) == "Next"
     assert state_of(result_of(running.result())["task"]) == "COMPLETED"
+
+
+def test_a_message_for_the_worker_interrupts_the_running_task(http: httpx.Client, app_fixture: AppFixture) -> None:
+    agent = create_agent(http, when_busy="interrupt")
+    first = send(http, agent, "Hi")
+    sent = text_message("slow: 20\nsay: One two three", contextId=first["contextId"])
+
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(rpc, http, agent, "SendMessage", {"message": sent})
+        params = {"status": "TASK_STATE_WORKING", "contextId": first["contextId"]}
+        wait_until(lambda: bool(result_of(rpc(http, agent, "ListTasks", params))["tasks"]))
+        later = send(http, agent, text_message("say: Next", contextId=first["contextId"]), returnImmediately=True)
+        interrupted = result_of(running.result())["task"]
+    app_fixture.run_waiting()
+
+    assert state_of(interrupted) == "CANCELED"
+    assert text_of(result_of(rpc(http, agent, "GetTask", {"id": later["id"]}))) == "Next"
 
 
 def test_a_running_task_takes_no_message_and_is_cancelled(http: httpx.Client) -> None:

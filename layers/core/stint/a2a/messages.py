@@ -87,20 +87,20 @@ class TaskMessages:
         handle = await self.hiding(params, self.requests.submit(agent_id, session_id, to_request(given), context))
         return SentMessageTask(session_id, handle, TaskEvents(session_id, new_task(session_id, given.messages, length)))
 
-    async def accept(self, agent_id: str, params: SendMessageParams, context: RequestContext) -> FoundTask:
-        """Store a message for the worker, and return its task. Raises as `send`, and Conflict of a session in use."""
+    async def accept(self, agent_id: str, params: SendMessageParams, context: RequestContext) -> str:
+        """Store a message for the worker, and return the id of its task. Raises as `send`, and Conflict."""
         check_message(params)
         raise_depth(params)
         if params.message.task_id:
             found, request = await self.read_answer(agent_id, params)
             await self.hiding(params, self.accept_answer(agent_id, found.turn, request))
-            return await self.reader.find(agent_id, params.message.task_id)
+            return params.message.task_id
         given = to_input(params.message.parts)
         session_id = await self.open_context(agent_id, params, given)
         attempt = find_attempt()
         attempt = attempt if attempt.object_id else replace(attempt, object_id=new_id())
         await self.hiding(params, self.accept_input(agent_id, session_id, given, replace(context, attempt=attempt)))
-        return await self.reader.find(agent_id, TaskPlace(session_id, attempt.object_id).task_id)
+        return TaskPlace(session_id, attempt.object_id).task_id
 
     async def accept_answer(self, agent_id: str, turn: Turn, request: TurnResumeRequest) -> None:
         session = SessionInput(self.requests, agent_id, turn.session_id)
@@ -112,24 +112,15 @@ class TaskMessages:
     async def accept_input(self, agent_id: str, session_id: str, given: TurnInput, context: RequestContext) -> None:
         """Store the input of a turn at the end of its session's line, if the agent's `when_busy` allows it."""
         session = SessionInput(self.requests, agent_id, session_id)
-        when_busy = await self.requests.read_default(agent_id)
+        when_busy, running = await self.requests.read_default(agent_id), None
         if when_busy in (None, "reject", "interrupt") and not context.attempt.repeated:
-            await self.make_room(session, cancels=when_busy == "interrupt")
+            running = await self.requests.make_admission(agent_id, session_id).kind.find_running()
+        if running is not None and when_busy != "interrupt":
+            raise session_in_use(TaskPlace(session_id, running))
         request = to_request(given).model_copy(update={"when_busy": when_busy})
         await session.accept_message(request, context)
-
-    async def make_room(self, session: SessionInput, *, cancels: bool) -> None:
-        """Make sure that nothing uses a session, by cancelling it or by an error. Raises Conflict."""
-        admission = self.requests.make_admission(session.agent_id, session.session_id)
-        running = await admission.kind.find_running()
-        if running is not None and cancels:
-            await self.requests.cancellation.cancel(session.agent_id, session.session_id, running)
-        elif running is not None:
-            message = f"Context {session.session_id} runs task {TaskPlace(session.session_id, running).task_id}."
-            raise Conflict(
-                f"{message} Send the message when it has ended, or set `when_busy` of the agent to enqueue.",
-                code="session_locked",
-            )
+        if running is not None:  # after the message, which can still be refused
+            await self.requests.cancellation.cancel(agent_id, session_id, running)
 
     async def open_context(self, agent_id: str, params: SendMessageParams, given: TurnInput) -> str:
         """Return the session of a message, which is created if the message names none. Raises InvalidRequest."""
@@ -191,6 +182,11 @@ class TaskMessages:
             if params.message.task_id:
                 raise task_not_found(params.message.task_id) from None
             raise unknown_context(params.message.context_id, "message.contextId") from None
+
+
+def session_in_use(place: TaskPlace) -> Conflict:
+    message = f"Context {place.session_id} runs task {place.task_id}. Send the message when it has ended, or "
+    return Conflict(f"{message}set `when_busy` of the agent to enqueue.", code="session_locked")
 
 
 def check_message(params: SendMessageParams) -> None:

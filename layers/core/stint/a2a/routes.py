@@ -28,7 +28,7 @@ from stint.a2a.calls import (
 )
 from stint.a2a.cards import AgentCard, CallerSchemes, card_of_agent, card_of_server
 from stint.a2a.errors import UNSUPPORTED_OPERATION
-from stint.a2a.events import TaskEvents, resumed_task, steps_of
+from stint.a2a.events import TaskEvents, steps_of
 from stint.a2a.messages import SentMessageTask, TaskMessages
 from stint.a2a.schemas import (
     ENDED,
@@ -39,7 +39,9 @@ from stint.a2a.schemas import (
     TaskParams,
     TaskState,
 )
-from stint.a2a.task_reader import TaskReader
+from stint.a2a.task_ids import read_task_id
+from stint.a2a.task_lists import TaskLists
+from stint.a2a.task_reader import TaskReader, show_found
 from stint.a2a.tasks import state_of, to_task
 from stint.apis.agents import AgentsServices
 from stint.dataclasses import dataclass
@@ -142,9 +144,9 @@ async def call_agent(
 async def send_message(call: AgentCall) -> Response:
     params = read_params(SendMessageParams, call.message)
     if params.configuration.return_immediately:
-        found = await call.messages.accept(call.agent_id, params, call.context)
-        length = params.configuration.history_length
-        task = to_task(found.turn, submitted=found.submitted, history_length=length)
+        task_id = await call.messages.accept(call.agent_id, params, call.context)
+        found = await call.reader.find(call.agent_id, task_id)
+        task = show_found(found, task_id, params.configuration.history_length)
         return answer(call.id, SendMessageResult(task=task))
     sent = await call.messages.send(call.agent_id, params, call.context)
 
@@ -193,12 +195,13 @@ async def subscribe_to_task(call: AgentCall) -> Response:
     if state in ENDED:
         message = f"Task {params.id} is {state.removeprefix('TASK_STATE_')}: nothing follows. GetTask returns it."
         raise InvalidRequest(message, code=UNSUPPORTED_OPERATION, param="id")
-    task = to_task(turn, submitted=found.submitted)
+    task = show_found(found, params.id)
     if state is TaskState.input_required:
         return stream_items(call, only(StreamItem(task=task)))
     deadline = deadline_of(call.request)
     handle = await call.services.turn_requests.follow(call.agent_id, turn.session_id, turn.turn_id, -1, deadline)
-    events = TaskEvents(turn.session_id, resumed_task(turn, None), turn.turn_id, steps_of(turn))
+    asked = read_task_id(params.id)
+    events = TaskEvents(turn.session_id, lambda _: task, asked.turn_id, steps_of(turn))
     return await stream_task(call, handle, events)
 
 
@@ -242,7 +245,8 @@ async def get_task(call: AgentCall) -> Response:
 
 
 async def list_tasks(call: AgentCall) -> Response:
-    return answer(call.id, await call.reader.list(call.agent_id, read_params(ListTasksParams, call.message)))
+    params = read_params(ListTasksParams, call.message)
+    return answer(call.id, await TaskLists(call.reader).read(call.agent_id, params))
 
 
 async def cancel_task(call: AgentCall) -> Response:
@@ -271,7 +275,10 @@ async def get_agent_card(agent_id: str, request: Request, services: AgentsServic
 def base_of(request: Request, path: str) -> str:
     """Return the URL before `path`. API Gateway says which of its domains was called, which no header changes."""
     domain = str(request_context_of(request.scope).get("domainName") or "")
-    return f"https://{domain}{base_path_of(request, path)}" if domain else base_url_of(request, path)
+    host = request.headers.get("host", "")
+    if domain in ("", host, host.rpartition(":")[0]):  # a server on this machine has a port
+        return base_url_of(request, path)
+    return f"https://{domain}{base_path_of(request, path)}"
 
 
 def schemes_of(request: Request) -> CallerSchemes:

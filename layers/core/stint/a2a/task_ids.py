@@ -42,8 +42,7 @@ def read_task_id(task_id: str) -> TaskPlace:
 class ListPosition:
     """The position after a task of a list.
 
-    `session_id` is that of the task. `turn_id` is empty if the session has no further tasks. `seen` counts the tasks up
-    to here.
+    `session_id` is that of the task. `turn_id` is empty at the end of the session. `seen` counts the tasks up to here.
     """
 
     session_id: str

@@ -142,3 +142,12 @@ LEAVING: set["asyncio.Task[None]"] = set()
 async def ignore_errors(cancel: Callable[[], Awaitable[None]]) -> None:
     with suppress(StintError):  # the turn may have ended meanwhile
         await cancel()
+
+
+def accepts_stream(accept: str) -> bool:
+    """Return whether a client reads streams. One without the header gets a document."""
+    for part in accept.lower().split(","):
+        kind, *parameters = (each.strip() for each in part.split(";"))
+        if kind == "text/event-stream" and not {"q=0", "q=0.0", "q=0.00", "q=0.000"} & set(parameters):
+            return True
+    return False

@@ -30,7 +30,7 @@ from stint.http.streaming import buffer_document, stream_frames
 from stint.mcp_server.calls import StartedCall
 from stint.mcp_server.progress import CallProgress
 from stint.mcp_server.results import failed_result
-from stint.mcp_server.schemas import McpResult, Token
+from stint.mcp_server.schemas import ServedResult, Token
 
 PROGRESS = "notifications/progress"
 STILL_RUNS = (
@@ -38,7 +38,7 @@ STILL_RUNS = (
     "result, or read the session."
 )
 
-WriteResult = Callable[[Turn], Awaitable[McpResult]]
+WriteResult = Callable[[Turn], Awaitable[ServedResult]]
 
 
 class ResultMessage(Schema):
@@ -58,7 +58,7 @@ class CallAnswer:
     message_id: MessageId
     token: Token | None
     write: WriteResult
-    finish_result: Callable[[McpResult], McpResult]
+    finish_result: Callable[[ServedResult], ServedResult]
     heartbeat_seconds: float
     cancel: Callable[[], Awaitable[None]] | None
 
@@ -100,7 +100,7 @@ class CallAnswer:
             if not ended:
                 self.note_leaving()
 
-    async def show(self, turn: Turn) -> McpResult:
+    async def show(self, turn: Turn) -> ServedResult:
         return self.finish_result(await self.write(turn))
 
     async def buffer(self, call: StartedCall) -> Response:

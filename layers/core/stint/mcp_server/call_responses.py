@@ -13,7 +13,7 @@ from stint.mcp_server.call_states import CallStates
 from stint.mcp_server.calls import StartedCall, ToolCalls
 from stint.mcp_server.results import ResultWriter
 from stint.mcp_server.revisions import McpClient
-from stint.mcp_server.schemas import CallParams, McpResult
+from stint.mcp_server.schemas import CallParams, ServedResult
 
 
 def calls_of(services: AgentsServices) -> ToolCalls:
@@ -29,7 +29,7 @@ class CallResponder:
     client: McpClient
     agent_id: str
     digest: str
-    complete: Callable[[McpResult], McpResult]
+    complete: Callable[[ServedResult], ServedResult]
 
     async def respond(
         self, message_id: MessageId, params: CallParams, *, stream: bool, is_kept: bool = False
@@ -38,7 +38,7 @@ class CallResponder:
         states = CallStates(self.services.tenant, self.services.store.signing_keys)
         writer = ResultWriter(states, self.agent_id, self.client.elicits)
         found = await self.find(params, states, writer)
-        if isinstance(found, McpResult):
+        if isinstance(found, ServedResult):
             return answer_result(message_id, self.complete(found))
         # The older revision says that a client which disconnects has not cancelled its call. Neither has one that can
         # repeat it with its key.
@@ -53,7 +53,7 @@ class CallResponder:
         )
         return await answer.respond(found, stream=stream)
 
-    async def find(self, params: CallParams, states: CallStates, writer: ResultWriter) -> StartedCall | McpResult:
+    async def find(self, params: CallParams, states: CallStates, writer: ResultWriter) -> StartedCall | ServedResult:
         """Return the call with its turn, or the result of one whose turn goes on waiting. Raises StintError."""
         calls, context = calls_of(self.services), await request_context_of(self.request)
         if params.request_state is None:

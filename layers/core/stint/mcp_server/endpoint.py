@@ -66,7 +66,7 @@ from stint.mcp_server.schemas import (
     DiscoverResult,
     InitializeResult,
     ListParams,
-    McpResult,
+    ServedResult,
 )
 
 S = TypeVar("S", bound=Schema)
@@ -168,7 +168,7 @@ class McpEndpoint:
         """Return the response of a request. Raises StintError."""
         if message.method == "tools/call":
             return await self.call(message)
-        methods: dict[str, Callable[[JsonRpcMessage], Awaitable[McpResult]]] = {
+        methods: dict[str, Callable[[JsonRpcMessage], Awaitable[ServedResult]]] = {
             "server/discover" if self.client.is_modern else "initialize": (
                 self.discover if self.client.is_modern else self.initialize
             ),
@@ -180,7 +180,7 @@ class McpEndpoint:
             raise unknown_method(message, (*methods, "tools/call"))
         return answer_result(message.id, self.complete(await method(message)))
 
-    def complete(self, result: McpResult) -> McpResult:
+    def complete(self, result: ServedResult) -> ServedResult:
         """Add what a result of the newer revision has."""
         if self.client.is_modern:
             result.result_type = result.result_type or "complete"
@@ -189,10 +189,10 @@ class McpEndpoint:
                 result.ttl_ms, result.cache_scope = TTL_MILLISECONDS, "private"
         return result
 
-    async def discover(self, _: JsonRpcMessage) -> McpResult:
+    async def discover(self, _: JsonRpcMessage) -> ServedResult:
         return DiscoverResult(supported_versions=SUPPORTED, capabilities=CAPABILITIES, instructions=INSTRUCTIONS)
 
-    async def initialize(self, message: JsonRpcMessage) -> McpResult:
+    async def initialize(self, message: JsonRpcMessage) -> ServedResult:
         return InitializeResult(
             protocol_version=negotiate(message.params.get("protocolVersion")),
             capabilities=CAPABILITIES,
@@ -200,10 +200,10 @@ class McpEndpoint:
             instructions=INSTRUCTIONS,
         )
 
-    async def ping(self, _: JsonRpcMessage) -> McpResult:
-        return McpResult()
+    async def ping(self, _: JsonRpcMessage) -> ServedResult:
+        return ServedResult()
 
-    async def list(self, message: JsonRpcMessage) -> McpResult:
+    async def list(self, message: JsonRpcMessage) -> ServedResult:
         return await self.tools.list(read_params(ListParams, message).cursor)
 
     async def call(self, message: JsonRpcMessage) -> Response:

@@ -11,6 +11,8 @@ from tests.api.api_client import create_agent
 from tests.api.app_fixture import AppFixture, Served, wait_until
 from tests.api.mcp_client import LEGACY, call, error_of, headers_of, legacy, messages_of, post, send, tool_of
 
+from stint.caller import ModelAccess
+
 STREAM = "application/json, text/event-stream"
 KEY = "idempotency-key"
 
@@ -257,3 +259,26 @@ def test_the_issuer_of_tokens_is_found_by_the_resource(http: httpx.Client, app_f
         assert http.get(paths[0]).status_code == 404
     finally:
         app_fixture.settings = settings
+
+
+@pytest.mark.parametrize(("depth", "code"), [(5, None), (6, "call_too_deep"), ("x", "invalid_call_depth")])
+def test_a_call_that_is_too_deep_is_refused(http: httpx.Client, depth: Any, code: str | None) -> None:
+    name = tool_of(http, create_agent(http))
+    meta = {"stint/call-depth": depth}
+    old = legacy("tools/call", name=name, arguments={"message": "Hello"}, _meta=meta)
+    for body in (call(name, "Hello", meta=meta), old):
+        answer = messages_of(post(http, body))[-1]
+        assert answer.get("error", {"data": {"code": None}})["data"]["code"] == code
+
+
+def test_an_agent_with_a_model_that_the_caller_may_not_use_is_no_tool(
+    http: httpx.Client, app_fixture: AppFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    allowed, other = create_agent(http, name="allowed"), create_agent(http, name="other", model="recorded/model")
+    name, path = tool_of(http, other), f"/v1/agents/{other}/mcp"
+    registry = app_fixture.make_services("").agents.registry
+    monkeypatch.setattr(registry, "access", ModelAccess(("scripted/*",)))
+    assert [tool["title"] for tool in send(http, legacy("tools/list"))["tools"]] == ["allowed"]
+    assert error_of(post(http, call(name, "Hello")))["data"]["code"] == "unknown_tool"
+    assert error_of(post(http, legacy("tools/list"), path))["data"]["code"] == "model_not_allowed"
+    assert send(http, call(tool_of(http, allowed), "Hello"))["content"]

@@ -2,6 +2,8 @@
 
 import asyncio
 import os
+from collections.abc import AsyncIterator, Awaitable, Iterable
+from typing import Any
 
 import httpx
 from a2a.client import A2ACardResolver, ClientConfig, ClientFactory
@@ -33,31 +35,31 @@ URL, KEY = os.environ["STINT_URL"], os.environ["STINT_API_KEY"]
 TIME = {"name": "get_time", "description": "Tells the time.", "parameters": []}
 
 
-def say(text: str, **fields: str) -> SendMessageRequest:
+def say(text: str, **fields: Any) -> Any:
     return SendMessageRequest(message=new_text_message(text, role=Role.ROLE_USER, **fields))
 
 
-def texts(artifacts) -> str:
+def texts(artifacts: Iterable[Any]) -> str:
     return "".join(part.text for artifact in artifacts for part in artifact.parts)
 
 
-def state(status) -> str:
-    return TaskState.Name(status.state).removeprefix("TASK_STATE_")
+def state(status: Any) -> str:
+    return str(TaskState.Name(status.state)).removeprefix("TASK_STATE_")
 
 
-async def collect(events) -> list:
+async def collect(events: AsyncIterator[Any]) -> list[Any]:
     return [event async for event in events]
 
 
-async def refused(kind, work) -> str:
+async def refused(kind: type[Exception], work: Awaitable[Any] | AsyncIterator[Any]) -> str:
     try:
-        await (work if asyncio.iscoroutine(work) else collect(work))
+        await (collect(work) if isinstance(work, AsyncIterator) else work)
     except kind as error:
         return type(error).__name__
     raise AssertionError(f"{kind.__name__} was not raised")
 
 
-async def create_agent(http: httpx.AsyncClient, **config) -> str:
+async def create_agent(http: httpx.AsyncClient, **config: Any) -> str:
     config = {"model": "scripted/demo", "instructions": "Secret.", "name": "Clock"} | config
     config |= {"metadata": {"description": "Knows the time."}}
     answer = await http.post("/v1/agents", json={"agent_config": config})
@@ -76,7 +78,7 @@ async def show_cards(http: httpx.AsyncClient, agent: str) -> None:
     print("server card", shown.name, list(shown.security_schemes))
 
 
-async def run_tasks(client, polling) -> None:
+async def run_tasks(client: Any, polling: Any) -> None:
     stream = await collect(client.send_message(say("say: Hello you")))
     first, last = stream[0].task, stream[-1].status_update
     print("stream", state(first.status), texts(each.artifact_update.artifact for each in stream), state(last.status))
@@ -104,7 +106,7 @@ async def run_tasks(client, polling) -> None:
     print("version", await refused(VersionNotSupportedError, read_old))
 
 
-async def run_background(client) -> None:
+async def run_background(client: Any) -> None:
     request = say("slow: 0.2\nsay: One two three four five six seven eight")
     request.configuration.return_immediately = True
     transport = client._transport
@@ -116,7 +118,7 @@ async def run_background(client) -> None:
     print("worker", state(done.status), texts(done.artifacts))
 
 
-async def answer_calls(client) -> None:
+async def answer_calls(client: Any) -> None:
     stream = await collect(client.send_message(say("call: get_time {}")))
     asked = stream[-1].status_update
     [call] = [MessageToDict(part)["data"] for part in asked.status.message.parts if part.HasField("data")]

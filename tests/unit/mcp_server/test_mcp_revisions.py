@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from stint.http.json_rpc import JsonRpcError, JsonRpcMessage
-from stint.mcp_server.endpoint import accepts_stream
+from stint.mcp_server.answers import accepts_stream
 from stint.mcp_server.revisions import (
     CAPABILITIES_KEY,
     HEADER_MISMATCH,

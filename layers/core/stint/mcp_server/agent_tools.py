@@ -10,7 +10,7 @@ from stint.domain.errors import Forbidden, InvalidRequest, NotFound
 from stint.domain.ids import is_id, is_inline_agent
 from stint.domain.llama_stack.agents import Agent
 from stint.domain.paging import Window
-from stint.mcp_server.schemas import INPUT_SCHEMA, OUTPUT_SCHEMA, ListedTool, ToolAnnotations, ToolPage
+from stint.mcp_server.schemas import INPUT_SCHEMA, OUTPUT_SCHEMA, ServedTool, ServedToolPage, ToolAnnotations
 from stint.mcp_server.tool_names import find_agent_id, pack_id, tool_name, unpack_id
 from stint.services.agents.agents import Agents
 
@@ -29,7 +29,7 @@ class AgentTools:
     agents: Agents
     only: str | None = None
 
-    async def list(self, cursor: str | None) -> ToolPage:
+    async def list(self, cursor: str | None) -> ServedToolPage:
         """Return a page of the tools by the creation of their agents, the oldest first.
 
         Raises:
@@ -39,14 +39,14 @@ class AgentTools:
         if self.only is not None:
             if cursor is not None:
                 raise unknown_cursor()
-            return ToolPage(tools=[to_tool(await self.require(self.only))])
+            return ServedToolPage(tools=[to_tool(await self.require(self.only))])
         after = None if cursor is None else unpack_id(cursor)
         if cursor is not None and after is None:
             raise unknown_cursor()
         page = await self.agents.list(Window(limit=TOOLS_OF_PAGE, after=after))
         tools = [to_tool(agent) for agent in page.data if await self.may_use(agent)]
         last = page.position or (page.data[-1].agent_id if page.data else None)
-        return ToolPage(tools=tools, next_cursor=pack_id(last) if page.has_more and last else None)
+        return ServedToolPage(tools=tools, next_cursor=pack_id(last) if page.has_more and last else None)
 
     async def find(self, name: str) -> Agent:
         """Return the agent of a tool with one read. Raises InvalidRequest if there is no such tool here."""
@@ -77,11 +77,11 @@ class AgentTools:
         return True
 
 
-def to_tool(agent: Agent) -> ListedTool:
+def to_tool(agent: Agent) -> ServedTool:
     """Return an agent as a tool. The title is its name, the description that of its metadata."""
     config = agent.agent_config
     title, description = (config.name or "")[:LONGEST_TITLE], (config.metadata or {}).get(DESCRIPTION, "").strip()
-    return ListedTool(
+    return ServedTool(
         name=tool_name(agent.agent_id, config.name),
         title=title or None,
         description=description[:LONGEST_DESCRIPTION] or UNDESCRIBED,

@@ -30,7 +30,7 @@ from stint.http.streaming import buffer_document, stream_frames
 from stint.mcp_server.calls import StartedCall
 from stint.mcp_server.progress import CallProgress
 from stint.mcp_server.results import failed_result
-from stint.mcp_server.schemas import McpResult, Token
+from stint.mcp_server.schemas import ServedResult, Token
 
 PROGRESS = "notifications/progress"
 STILL_RUNS = (
@@ -38,7 +38,7 @@ STILL_RUNS = (
     "result, or read the session."
 )
 
-WriteResult = Callable[[Turn], Awaitable[McpResult]]
+WriteResult = Callable[[Turn], Awaitable[ServedResult]]
 
 
 class ResultMessage(Schema):
@@ -58,7 +58,7 @@ class CallAnswer:
     message_id: MessageId
     token: Token | None
     write: WriteResult
-    finish_result: Callable[[McpResult], McpResult]
+    finish_result: Callable[[ServedResult], ServedResult]
     heartbeat_seconds: float
     cancel: Callable[[], Awaitable[None]] | None
 
@@ -100,7 +100,7 @@ class CallAnswer:
             if not ended:
                 self.note_leaving()
 
-    async def show(self, turn: Turn) -> McpResult:
+    async def show(self, turn: Turn) -> ServedResult:
         return self.finish_result(await self.write(turn))
 
     async def buffer(self, call: StartedCall) -> Response:
@@ -142,3 +142,12 @@ LEAVING: set["asyncio.Task[None]"] = set()
 async def ignore_errors(cancel: Callable[[], Awaitable[None]]) -> None:
     with suppress(StintError):  # the turn may have ended meanwhile
         await cancel()
+
+
+def accepts_stream(accept: str) -> bool:
+    """Return whether a client reads streams. One without the header gets a document."""
+    for part in accept.lower().split(","):
+        kind, *parameters = (each.strip() for each in part.split(";"))
+        if kind == "text/event-stream" and not {"q=0", "q=0.0", "q=0.00", "q=0.000"} & set(parameters):
+            return True
+    return False

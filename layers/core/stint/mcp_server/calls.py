@@ -37,10 +37,19 @@ SESSION_NAME = "MCP"
 
 @dataclass(frozen=True, slots=True)
 class StartedCall:
-    """A call with the handle of its turn."""
+    """A call with the handle of its turn. `turn` is where the turn is looked for to cancel it."""
 
-    session_id: str
+    turn: TurnRef
     handle: TurnHandle
+    requests: TurnRequests
+
+    @property
+    def session_id(self) -> str:
+        return self.turn.session_id
+
+    async def cancel(self) -> None:
+        """Cancel the turn of the call. Raises StintError."""
+        await self.requests.cancellation.cancel(self.turn.agent_id, self.turn.session_id, self.turn.turn_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +75,10 @@ class ToolCalls:
         else:
             session_id, attempt = given, with_id(find_attempt())
         add_log_keys(agent_id=agent_id, session_id=session_id)
-        await self.calls.put(self.sessions.tenant, digest, TurnRef(agent_id, session_id, attempt.object_id))
+        turn = TurnRef(agent_id, session_id, attempt.object_id)
+        await self.calls.put(self.sessions.tenant, digest, turn)
         handle = await self.requests.submit(agent_id, session_id, request, replace(context, attempt=attempt))
-        return StartedCall(session_id, handle)
+        return StartedCall(turn, handle, self.requests)
 
     async def begin_session(
         self, agent_id: str, request: TurnCreateRequest, budget: SessionBudget | None
@@ -110,10 +120,11 @@ class ToolCalls:
         if request is None:
             return None
         ids = (state.agent_id, state.session_id, state.turn_id)
+        turn = TurnRef(*ids)
         add_log_keys(agent_id=state.agent_id, session_id=state.session_id, turn_id=state.turn_id)
-        await self.calls.put(self.sessions.tenant, digest, TurnRef(*ids))
+        await self.calls.put(self.sessions.tenant, digest, turn)
         handle = await self.requests.resume(*ids, request, replace(context, attempt=find_attempt()))
-        return StartedCall(state.session_id, handle)
+        return StartedCall(turn, handle, self.requests)
 
     async def read_turn(self, state: McpCallState) -> Turn:
         """Return the turn of a state. Raises NotFound."""

@@ -21,7 +21,6 @@ from pydantic import ValidationError
 from starlette.background import BackgroundTask
 
 from stint.apis.agents import AgentsServices
-from stint.caller import EarlierRunUnavailable
 from stint.dataclasses import dataclass, field
 from stint.domain.errors import NotFound, StintError
 from stint.domain.schema import Schema
@@ -44,14 +43,11 @@ from stint.http.json_rpc import (
     read_value,
     unknown_method,
 )
-from stint.http.streaming import request_context_of
 from stint.mcp_server.agent_tools import AgentTools
-from stint.mcp_server.answers import CallAnswer
-from stint.mcp_server.call_states import CallStates
-from stint.mcp_server.calls import StartedCall, ToolCalls
-from stint.mcp_server.keyed_calls import ID_MARK, TOKEN_MARK, KeyedCall, Marks
+from stint.mcp_server.answers import accepts_stream
+from stint.mcp_server.call_responses import CallResponder, calls_of
+from stint.mcp_server.keyed_calls import ID_MARK, KeyedCall, Marks, with_mark
 from stint.mcp_server.origins import check_origin
-from stint.mcp_server.results import ResultWriter
 from stint.mcp_server.revisions import (
     HEADER_MISMATCH,
     LEGACY,
@@ -70,7 +66,7 @@ from stint.mcp_server.schemas import (
     DiscoverResult,
     InitializeResult,
     ListParams,
-    McpResult,
+    ServedResult,
 )
 
 S = TypeVar("S", bound=Schema)
@@ -112,14 +108,6 @@ class McpEndpoint:
     @property
     def tools(self) -> AgentTools:
         return AgentTools(self.services.agents, self.agent_id)
-
-    @property
-    def states(self) -> CallStates:
-        return CallStates(self.services.tenant, self.services.store.signing_keys)
-
-    @property
-    def calls(self) -> ToolCalls:
-        return ToolCalls(self.services.sessions, self.services.turn_requests, self.services.store.mcp_calls)
 
     async def answer(self) -> Response:
         """Return the response of the message. Raises Forbidden for a web page of another origin."""
@@ -166,7 +154,7 @@ class McpEndpoint:
 
     async def cancel(self, digest: str) -> None:
         try:
-            await self.calls.cancel(digest)
+            await calls_of(self.services).cancel(digest)
         except StintError:
             return  # nobody waits for the answer, and the turn may have ended
 
@@ -180,7 +168,7 @@ class McpEndpoint:
         """Return the response of a request. Raises StintError."""
         if message.method == "tools/call":
             return await self.call(message)
-        methods: dict[str, Callable[[JsonRpcMessage], Awaitable[McpResult]]] = {
+        methods: dict[str, Callable[[JsonRpcMessage], Awaitable[ServedResult]]] = {
             "server/discover" if self.client.is_modern else "initialize": (
                 self.discover if self.client.is_modern else self.initialize
             ),
@@ -192,7 +180,7 @@ class McpEndpoint:
             raise unknown_method(message, (*methods, "tools/call"))
         return answer_result(message.id, self.complete(await method(message)))
 
-    def complete(self, result: McpResult) -> McpResult:
+    def complete(self, result: ServedResult) -> ServedResult:
         """Add what a result of the newer revision has."""
         if self.client.is_modern:
             result.result_type = result.result_type or "complete"
@@ -201,10 +189,10 @@ class McpEndpoint:
                 result.ttl_ms, result.cache_scope = TTL_MILLISECONDS, "private"
         return result
 
-    async def discover(self, _: JsonRpcMessage) -> McpResult:
+    async def discover(self, _: JsonRpcMessage) -> ServedResult:
         return DiscoverResult(supported_versions=SUPPORTED, capabilities=CAPABILITIES, instructions=INSTRUCTIONS)
 
-    async def initialize(self, message: JsonRpcMessage) -> McpResult:
+    async def initialize(self, message: JsonRpcMessage) -> ServedResult:
         return InitializeResult(
             protocol_version=negotiate(message.params.get("protocolVersion")),
             capabilities=CAPABILITIES,
@@ -212,10 +200,10 @@ class McpEndpoint:
             instructions=INSTRUCTIONS,
         )
 
-    async def ping(self, _: JsonRpcMessage) -> McpResult:
-        return McpResult()
+    async def ping(self, _: JsonRpcMessage) -> ServedResult:
+        return ServedResult()
 
-    async def list(self, message: JsonRpcMessage) -> McpResult:
+    async def list(self, message: JsonRpcMessage) -> ServedResult:
         return await self.tools.list(read_params(ListParams, message).cursor)
 
     async def call(self, message: JsonRpcMessage) -> Response:
@@ -223,64 +211,22 @@ class McpEndpoint:
         params = read_params(CallParams, message)
         agent = await self.tools.find(params.name)
         stream = accepts_stream(self.request.headers.get("accept", ""))
-        if IDEMPOTENCY_KEY not in self.request.headers:
-            return await self.run(message, params, agent.agent_id, stream=stream)
-        token = params.meta.progress_token
-        marked = JsonRpcMessage(message.method, message.params, ID_MARK)
-        with_mark = params.model_copy(
-            update={"meta": params.meta.model_copy(update={"progress_token": None if token is None else TOKEN_MARK})}
+        responder = CallResponder(
+            self.request, self.services, self.client, agent.agent_id, self.digest_of(message.id), self.complete
         )
+        if IDEMPOTENCY_KEY not in self.request.headers:
+            return await responder.respond(message.id, params, stream=stream)
+        marked = JsonRpcMessage(message.method, message.params, ID_MARK)
 
         async def run() -> Response:
             try:
-                return await self.run(message, with_mark, agent.agent_id, stream=stream, marked=marked)
-            except EarlierRunUnavailable:
-                raise
+                return await responder.respond(ID_MARK, with_mark(params), stream=stream, is_kept=True)
             except StintError as error:
                 return self.refuse(marked, error)
 
         form = f"{MODERN if self.client.is_modern else LEGACY[0]} {self.client.elicits} {stream}"
-        return KeyedCall(params, Marks(message.id, token), run, lambda error: self.refuse(message, error), form=form)
-
-    async def run(
-        self,
-        message: JsonRpcMessage,
-        params: CallParams,
-        agent_id: str,
-        *,
-        stream: bool,
-        marked: JsonRpcMessage | None = None,
-    ) -> Response:
-        """Run a call, and return its response, with the id of `marked`. Raises StintError."""
-        answered = marked or message
-        writer = ResultWriter(self.states, agent_id, self.client.elicits)
-        context, digest = await request_context_of(self.request), self.digest_of(message.id)
-        call: StartedCall | None
-        if params.request_state is None:
-            call = await self.calls.start(agent_id, params, context, digest)
-        else:
-            state = await self.states.read(params.request_state, agent_id, params.arguments.session_id)
-            call = await self.calls.resume(state, params, context, digest) if params.input_responses else None
-            if call is None:
-                turn = await self.calls.read_turn(state)
-                undecided = writer.write_undecided(turn) if params.input_responses else await writer.write(turn)
-                return answer_result(answered.id, self.complete(undecided))
-
-        async def cancel() -> None:
-            await self.calls.cancel(digest)
-
-        # The older revision says that a client which disconnects has not cancelled its call. Neither has one that can
-        # repeat it with its key.
-        leaves = self.client.is_modern and marked is None
-        answer = CallAnswer(
-            message_id=answered.id,
-            token=params.meta.progress_token,
-            write=writer.write,
-            finish_result=self.complete,
-            heartbeat_seconds=self.services.heartbeat_seconds,
-            cancel=cancel if leaves else None,
-        )
-        return await answer.respond(call, stream=stream)
+        marks = Marks(message.id, params.meta.progress_token)
+        return KeyedCall(params, marks, run, lambda error: self.refuse(message, error), form=form)
 
 
 def read_params(kind: type[S], message: JsonRpcMessage) -> S:
@@ -291,12 +237,3 @@ def read_params(kind: type[S], message: JsonRpcMessage) -> S:
         place = ".".join(map(str, error.errors()[0]["loc"]))
         text = f"The params of {message.method} are not valid: {describe_faults(error)}"
         raise JsonRpcError(INVALID_PARAMS, text, param=f"params.{place}", message_id=message.id) from None
-
-
-def accepts_stream(accept: str) -> bool:
-    """Return whether a client reads streams. One without the header gets a document."""
-    for part in accept.lower().split(","):
-        kind, *parameters = (each.strip() for each in part.split(";"))
-        if kind == "text/event-stream" and not {"q=0", "q=0.0", "q=0.00", "q=0.000"} & set(parameters):
-            return True
-    return False

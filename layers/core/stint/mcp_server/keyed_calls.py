@@ -88,6 +88,12 @@ class KeyedCall(Response):
             await self.refuse(error)(scope, receive, send)
 
 
+def with_mark(params: CallParams) -> CallParams:
+    """Return the parameters of a call with the mark in place of its token of progress, if it has one."""
+    token = None if params.meta.progress_token is None else TOKEN_MARK
+    return params.model_copy(update={"meta": params.meta.model_copy(update={"progress_token": token})})
+
+
 def body_of(params: CallParams, form: str) -> bytes:
     """Return what a call means. `form` is the revision and the form of the answer, in which a repetition gets it."""
     meaning = params.model_dump(mode="json", exclude={"meta": {"progress_token"}}, exclude_none=True)

@@ -14,7 +14,7 @@ from stint.mcp_server.schemas import (
     CallOutcome,
     CallUsage,
     InputRequiredResult,
-    McpResult,
+    ServedResult,
     TextBlock,
     ToolCallResult,
 )
@@ -31,7 +31,7 @@ class ResultWriter:
     agent_id: str
     elicits: bool
 
-    async def write(self, turn: Turn) -> McpResult:
+    async def write(self, turn: Turn) -> ServedResult:
         """Return the result of a turn that has ended, or waits for its client."""
         match turn.status:
             case TurnStatus.awaiting_input if self.elicits:
@@ -47,7 +47,7 @@ class ResultWriter:
                 return result_of(turn, CANCELLED, is_error=True)
         return result_of(turn, turn.error.message if turn.error else UNANSWERED, is_error=True)
 
-    def write_undecided(self, turn: Turn) -> McpResult:
+    def write_undecided(self, turn: Turn) -> ServedResult:
         """Return the result of a call whose user has not decided."""
         return result_of(turn, to_text(self.agent_id, turn), is_error=True)
 

@@ -42,7 +42,12 @@ ANSWERS: dict[int | str, dict[str, Any]] = {
             "application/json": {"schema": {"type": "object"}},
             "text/event-stream": {"schema": {"type": "object"}},
         },
-        "description": "The result or the error of the request, or a stream that ends with it. A notification: 202.",
+        "description": "The result or the error of the request, or a stream that ends with it.",
+    },
+    202: {"description": "The notification is accepted."},
+    "4XX": {
+        "content": {"application/json": {"schema": {"type": "object"}}},
+        "description": "An error of JSON-RPC. Before the message is read, the error of all other routes.",
     },
 }
 

@@ -90,14 +90,14 @@ class CancelledParams(McpObject):
     request_id: Token
 
 
-class McpResult(McpObject):
+class ServedResult(McpObject):
     """A result. Those of the newer revision have a type and name the server."""
 
     result_type: Literal["complete", "input_required"] | None = None
     meta: dict[str, Any] | None = Field(default=None, alias="_meta")
 
 
-class CacheableResult(McpResult):
+class CacheableResult(ServedResult):
     """A result that depends on the caller. It may be kept for `ttl_ms` milliseconds."""
 
     ttl_ms: int | None = None
@@ -110,7 +110,7 @@ class DiscoverResult(CacheableResult):
     instructions: str
 
 
-class InitializeResult(McpResult):
+class InitializeResult(ServedResult):
     protocol_version: str
     capabilities: dict[str, Any]
     server_info: dict[str, Any]
@@ -124,7 +124,7 @@ class ToolAnnotations(McpObject):
     open_world_hint: bool = True
 
 
-class ListedTool(McpObject):
+class ServedTool(McpObject):
     """An agent as a tool."""
 
     name: str
@@ -135,10 +135,10 @@ class ListedTool(McpObject):
     annotations: ToolAnnotations = Field(default_factory=ToolAnnotations)
 
 
-class ToolPage(CacheableResult):
+class ServedToolPage(CacheableResult):
     """A page of the tools, and the cursor of the next one."""
 
-    tools: list[ListedTool]
+    tools: list[ServedTool]
     next_cursor: str | None = None
 
 
@@ -167,7 +167,7 @@ class CallOutcome(McpObject):
     usage: CallUsage | None = None
 
 
-class ToolCallResult(McpResult):
+class ToolCallResult(ServedResult):
     """The result of a call that has ended, or of one that waits and cannot ask its client."""
 
     content: list[TextBlock]
@@ -188,7 +188,7 @@ class FormRequest(McpObject):
     params: FormParams
 
 
-class InputRequiredResult(McpResult):
+class InputRequiredResult(ServedResult):
     """The result of a call that waits for its client. The call is repeated with the answers and the state."""
 
     input_requests: dict[str, FormRequest]

@@ -55,8 +55,13 @@ class Caller:
             yield TextChunk(f"said: {last.content}")
             yield Finished(FinishReason.stop)
         else:
-            yield ToolCallChunk(0, "c0", request.tools[0].name, "{}")
+            yield ToolCallChunk(0, "c0", request.tools[0].name, arguments_of(request))
             yield Finished(FinishReason.tool_calls)
+
+
+def arguments_of(request: InferenceRequest) -> str:
+    """Return the arguments of a call: a message, if the tool has one."""
+    return json.dumps({"message": "go"} if "message" in request.tools[0].parameters.get("properties", {}) else {})
 
 
 @pytest.fixture
@@ -335,3 +340,19 @@ def test_an_automation_has_the_depth_of_its_creator(
     app_fixture.run_waiting()
 
     assert depths(outer) == ["3"]
+
+
+@pytest.mark.parametrize("path", ["/v1/agents/{agent}/mcp", "/v1/mcp"])
+def test_an_agent_that_is_its_own_tool_by_mcp_ends(http: httpx.Client, server: Served, path: str) -> None:
+    agent = create_agent(http, model="caller/any", toolgroups=["self"])
+    group = {
+        "toolgroup_id": "self",
+        "provider_id": "model-context-protocol",
+        "mcp_endpoint": {"uri": server.url + path.format(agent=agent)},
+    }
+    assert http.post("/v1/toolgroups", json=group).status_code == 200
+
+    said = turn(http, create_session(http, agent), "go")
+
+    assert said["status"] == "completed"
+    assert TOO_DEEP in said["output_message"]["content"]

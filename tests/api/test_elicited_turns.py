@@ -1,5 +1,6 @@
 """Turns that wait because the server of a tool asks their client, in each API."""
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -221,3 +222,40 @@ def find_actions(event: Body) -> list[Body]:
 def results_of(http: httpx.Client, agent: str, session_id: str) -> list[str]:
     [shown] = http.get(f"/v1/agents/{agent}/session/{session_id}").json()["turns"]
     return results(shown)
+
+
+@pytest.mark.parametrize(
+    ("approval", "said"),
+    [({"approve": True, "input": {"guests": 7}}, '"guests": 7'), ({"approve": False}, "not booked")],
+)
+def test_an_agent_as_a_tool_passes_the_question_on(
+    http: httpx.Client, server: Served, desk: Body, approval: Body, said: str
+) -> None:
+    inner = create_agent(http, toolgroups=[desk])
+    args = {"server_label": "inner", "server_url": f"{server.url}/v1/agents/{inner}/mcp"}
+    outer = open_session(http, toolgroups=[{"name": "builtin::mcp", "args": args}])
+    [tool] = list_tools(http, inner)
+    request = json.dumps({"message": BOOK})
+
+    paused = turn(http, outer, f"call: {tool} {request}")
+    done = answer(http, outer, paused, **approval).json()
+
+    [forms] = paused["pending_inputs"].values()
+    [form] = forms.values()
+    assert "How many come on May 1?" in form["message"]
+    assert form["requested_schema"]["required"] == ["guests"]
+    assert done["status"] == "completed"
+    assert said in results(done)[0].replace("\\", "")
+
+
+def list_tools(http: httpx.Client, agent: str) -> list[str]:
+    """Return the names of the tools of an agent's MCP server."""
+    meta = {"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {}}
+    headers = {
+        "MCP-Protocol-Version": "2026-07-28",
+        "Mcp-Method": "tools/list",
+        "Accept": "application/json, text/event-stream",
+    }
+    body = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {"_meta": meta}}
+    listed = http.post(f"/v1/agents/{agent}/mcp", json=body, headers=headers).json()
+    return [tool["name"] for tool in listed["result"]["tools"]]

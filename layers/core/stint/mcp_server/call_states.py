@@ -22,11 +22,15 @@ MAX_STATE_BYTES = 1_000_000
 
 
 class AskedCall(Schema):
-    """A call that the client was asked about: for the approval of one of the server, or for the result of its own."""
+    """A call that the client was asked about: for the approval of one of the server, or for the result of its own.
+
+    With `form`, another MCP server asks in the middle of the call, and its form was shown as it is.
+    """
 
     call_id: str
     tool_name: str
     approval: bool = False
+    form: bool = False
 
 
 class McpCallState(Schema):

@@ -4,6 +4,7 @@
     the approval of a call       `approve`, and maybe a `reason`   approved, or denied      denied
     the result of a client's     `result`, a text                  the result               an error as the result
     tool
+    the form of another server   what that server asks             what is filled in        that server learns it
 
 The answer `cancel` means that the user has not decided: the turn goes on waiting. A client that cannot show forms gets
 the questions as a text, which names the route for answers: no argument of a tool takes them, because who calls a tool
@@ -16,7 +17,7 @@ from typing import Any
 
 from stint.domain.errors import InvalidRequest
 from stint.domain.llama_stack.turns import ToolApproval, Turn, TurnResumeRequest
-from stint.domain.tools import ToolCall, ToolResponse
+from stint.domain.tools import ElicitedForm, ToolCall, ToolResponse
 from stint.mcp_server.call_states import AskedCall
 from stint.mcp_server.schemas import ElicitResult, FormParams, FormRequest
 
@@ -41,9 +42,20 @@ def list_asked(turn: Turn) -> list[AskedCall]:
     """Return the calls for which a turn waits."""
     unapproved = set(turn.pending_approvals or ())
     return [
-        AskedCall(call_id=call.call_id, tool_name=call.tool_name, approval=call.call_id in unapproved)
+        AskedCall(
+            call_id=call.call_id,
+            tool_name=call.tool_name,
+            approval=call.call_id in unapproved,
+            form=find_form(call, turn) is not None,
+        )
         for call in turn.output_message.tool_calls
     ]
+
+
+def find_form(call: ToolCall, turn: Turn) -> ElicitedForm | None:
+    """Return the form with which the server of a call's tool asks; None if there is none, or more than one."""
+    forms = (turn.pending_inputs or {}).get(call.call_id, {})
+    return next(iter(forms.values())) if len(forms) == 1 else None
 
 
 def key_of(place: int) -> str:
@@ -61,6 +73,9 @@ def to_forms(turn: Turn) -> dict[str, FormRequest]:
 
 
 def to_form(call: ToolCall, turn: Turn, *, approval: bool) -> FormRequest:
+    if (form := find_form(call, turn)) is not None:
+        message = f"The tool {call.tool_name} of the agent asks: {form.message}"
+        return FormRequest(params=FormParams(message=message, requested_schema=form.requested_schema))
     question = "wants to call" if approval else "asks for the result of"
     message = f"The agent {question} {describe(call, turn)}."
     return FormRequest(
@@ -117,6 +132,8 @@ def to_approval(key: str, call: AskedCall, answer: ElicitResult) -> ToolApproval
     if answer.action == "decline":
         return ToolApproval(call_id=call.call_id, approve=False, reason=DECLINED_APPROVAL)
     content = answer.content or {}
+    if call.form:  # the turn checks it against the form of the other server
+        return ToolApproval(call_id=call.call_id, approve=True, input=dict(content))
     approve, reason = content.get("approve"), content.get("reason")
     if not isinstance(approve, bool) or not isinstance(reason, str | None):
         raise refuse_answer(key, "needs content with approve, true or false, and may have a reason, a string")

@@ -22,6 +22,7 @@ from stint.domain.known_secrets import begin_request, remember
 from stint.domain.principals import ANONYMOUS
 from stint.net.guard import Guard
 from stint.tools.mcp.provider import SLOW_SECONDS, McpTools
+from stint.tools.mcp.session import HANDSHAKE_REVISIONS, REVISION
 from stint.tools.outcomes import data_url
 from stint.tools.port import ATTACHMENTS, Invocation, Toolgroup, ToolOutcome
 
@@ -596,7 +597,8 @@ async def test_a_server_of_a_later_revision_is_refused_by_its_name(tools: McpToo
 def test_the_documents_name_the_revisions_that_the_client_speaks() -> None:
     text = (Path(__file__).parents[4] / "docs" / "tools.md").read_text()
 
-    assert set(re.findall(r"20\d\d-\d\d-\d\d", text)) == set(SUPPORTED_PROTOCOL_VERSIONS)
+    assert set(SUPPORTED_PROTOCOL_VERSIONS) == set(HANDSHAKE_REVISIONS)
+    assert set(re.findall(r"20\d\d-\d\d-\d\d", text)) == {*SUPPORTED_PROTOCOL_VERSIONS, REVISION}
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 from typing import Any
 
 from stint.domain.content import ContentItem, ImageContentItem, TextContentItem
-from stint.tools.mcp.results import McpResult, ResultBlock
+from stint.tools.mcp.results import ResultBlock, ServerResult
 from stint.tools.outcomes import attachment, read_image, write_json
 from stint.tools.port import ATTACHMENTS, ToolOutcome
 
@@ -13,7 +13,7 @@ NO_RESULT = {"result": None}
 """The structured content of FastMCP for a tool that returns nothing."""
 
 
-def read_result(result: McpResult) -> ToolOutcome:
+def read_result(result: ServerResult) -> ToolOutcome:
     """Convert a result: text and images for the model, and other content (audio, files, links, SVG) as attachments.
 
     A block whose audience is only the user is attached and not shown to the model. An image for both is both shown and

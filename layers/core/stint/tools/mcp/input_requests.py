@@ -13,7 +13,7 @@ from typing import Any
 
 from stint.domain.elicitations import MOST_FORMS, MOST_STATE, UnusableForm, describe, read_form
 from stint.domain.tools import AskedInput
-from stint.tools.mcp.results import McpResult, ServerRequest
+from stint.tools.mcp.results import ServerRequest, ServerResult
 from stint.tools.outcomes import failure
 from stint.tools.port import ToolOutcome
 
@@ -21,12 +21,12 @@ INPUT_REQUIRED = "input_required"
 FORM = "elicitation/create"
 
 
-def asks_nothing(result: McpResult) -> bool:
+def asks_nothing(result: ServerResult) -> bool:
     """Return whether a server only wants to be asked again."""
     return result.result_type == INPUT_REQUIRED and not result.input_requests
 
 
-def read_question(result: McpResult, *, can_ask: bool) -> ToolOutcome:
+def read_question(result: ServerResult, *, can_ask: bool) -> ToolOutcome:
     """Return the outcome of a call that asks: what the client gets, or a failure that says what was refused."""
     requests = result.input_requests or {}
     if not requests:

@@ -37,7 +37,7 @@ from stint.tools.list_budget import list_budget
 from stint.tools.mcp.content import read_result
 from stint.tools.mcp.input_requests import INPUT_REQUIRED, asks_nothing, read_question
 from stint.tools.mcp.lists import ToolLists
-from stint.tools.mcp.results import ListedTool, McpResult
+from stint.tools.mcp.results import OfferedTool, ServerResult
 from stint.tools.mcp.servers import McpPlace, McpServers
 from stint.tools.mcp.session import McpFailure, host_of
 from stint.tools.mcp.stateless import (
@@ -45,10 +45,10 @@ from stint.tools.mcp.stateless import (
     METHOD_NOT_FOUND,
     MOST_PAGES,
     MOST_TOOLS,
+    ServerToolList,
     StatelessCall,
     StatelessClient,
     StatelessRefusal,
-    ToolList,
     signature_of,
 )
 from stint.tools.outcomes import MAX_ANSWER_BYTES, TIMEOUT, failure, timed_out, too_large
@@ -193,7 +193,7 @@ class McpTools:
         self._lists.put(key, listed.tools, listed.seconds)
         return listed.tools
 
-    async def _ask(self, place: McpPlace, timeout: float) -> ToolList:
+    async def _ask(self, place: McpPlace, timeout: float) -> ServerToolList:
         url = place.url
         try:
             return await self._servers.run(place, StatelessClient.list_all, list_all, timeout, budget=list_budget())
@@ -214,7 +214,7 @@ class McpTools:
             if invocation.answered is not None:
                 return failure("The MCP server speaks an older revision now, so it does not get the user's answer.")
             result = await call_tool(session, invocation)
-            return read_result(McpResult.model_validate(result.model_dump(mode="json", by_alias=True)))
+            return read_result(ServerResult.model_validate(result.model_dump(mode="json", by_alias=True)))
 
         async def exchange(client: StatelessClient) -> ToolOutcome:
             result = await self._call(client, place.key, invocation)
@@ -237,7 +237,7 @@ class McpTools:
             self._lists.expire(place.key)
         return outcome
 
-    async def _call(self, client: StatelessClient, key: str, invocation: Invocation) -> McpResult:
+    async def _call(self, client: StatelessClient, key: str, invocation: Invocation) -> ServerResult:
         """Call a tool without a session, with the headers that its schema asks for.
 
         A server that misses one has not run the tool: its list is read then, because this process has none or an old
@@ -278,7 +278,7 @@ def can_ask(invocation: Invocation) -> bool:
     return invocation.session is not None
 
 
-async def list_all(session: "ClientSession") -> ToolList:
+async def list_all(session: "ClientSession") -> ServerToolList:
     """List the tools in a session, page by page, up to 1,000.
 
     Raises:
@@ -294,12 +294,12 @@ async def list_all(session: "ClientSession") -> ToolList:
         if pages > MOST_PAGES:
             raise McpFailure(0, f"its list has more than {MOST_PAGES} pages")
         page = await session.list_tools(params=PaginatedRequestParams(cursor=cursor) if cursor else None)
-        listed = (ListedTool.model_validate(tool.model_dump(mode="json", by_alias=True)) for tool in page.tools)
+        listed = (OfferedTool.model_validate(tool.model_dump(mode="json", by_alias=True)) for tool in page.tools)
         tools += map(signature_of, listed)
         cursor = page.nextCursor
         if not cursor or not page.tools:
             break
-    return ToolList(tools)
+    return ServerToolList(tools)
 
 
 async def call_tool(session: "ClientSession", invocation: Invocation) -> "CallToolResult":

@@ -47,7 +47,7 @@ class ServerRequest(ServerData):
     params: dict[str, Any] = Field(default_factory=dict)
 
 
-class McpResult(ServerData):
+class ServerResult(ServerData):
     """The result of a call: complete, or with the requests that its client has to answer before."""
 
     result_type: str = "complete"
@@ -66,7 +66,7 @@ class ToolHints(ServerData):
     open_world_hint: bool | None = None
 
 
-class ListedTool(ServerData):
+class OfferedTool(ServerData):
     name: str
     title: str | None = None
     description: str | None = None
@@ -74,10 +74,10 @@ class ListedTool(ServerData):
     annotations: ToolHints | None = None
 
 
-class ToolPage(ServerData):
+class OfferedTools(ServerData):
     """A page of a list. `ttl_ms` says how long it may be used, in milliseconds."""
 
-    tools: list[ListedTool]
+    tools: list[OfferedTool]
     next_cursor: str | None = None
     ttl_ms: int = Field(default=0, ge=0)
 

@@ -42,6 +42,11 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 Conversation = Callable[["ClientSession"], Awaitable[T]]
 
+HANDSHAKE_REVISIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
+"""The revisions with sessions, which the `mcp` package speaks."""
+REVISION = "2026-07-28"
+"""The revision without sessions (`stateless.py`)."""
+
 PASSING = frozenset({401, 403, 407, 408, 429})
 """Statuses that concern the caller or are temporary, whatever the body says."""
 
@@ -178,12 +183,9 @@ async def initialize(session: "ClientSession", url: str) -> None:
 
 def refuse_server(url: str, reason: str) -> InvalidRequest:
     """Make the error of a server that refuses to initialize a session. Another attempt would fail, too."""
-    from mcp.shared.version import SUPPORTED_PROTOCOL_VERSIONS  # noqa: PLC0415
-
     return InvalidRequest(
         f"The MCP server at {host_of(url)} refuses to initialize a session: {shorten_reason(reason)}. "
-        f"Stint speaks the revisions {', '.join(SUPPORTED_PROTOCOL_VERSIONS)} of MCP. Servers without sessions, of "
-        "later revisions, are not supported.",
+        f"Stint speaks the revisions {', '.join(HANDSHAKE_REVISIONS)} and, without sessions, {REVISION} of MCP.",
         code=SERVER_REFUSED,
     )
 

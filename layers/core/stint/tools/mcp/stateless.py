@@ -31,11 +31,18 @@ from stint.tools.list_budget import MAX_LIST_BYTES, ListBudget
 from stint.tools.mcp.answers import AnswerCheck, ReceiveBudget
 from stint.tools.mcp.param_headers import InvalidMark, encode_value, find_marks, param_headers
 from stint.tools.mcp.refusals import McpRequestRefused, read_reason
-from stint.tools.mcp.results import DiscoveredServer, ListedTool, McpResult, ToolPage
-from stint.tools.mcp.session import PASSING, McpFailure, explain, host_of, refuse_server, translate_failure
+from stint.tools.mcp.results import DiscoveredServer, OfferedTool, OfferedTools, ServerResult
+from stint.tools.mcp.session import (
+    HANDSHAKE_REVISIONS,
+    PASSING,
+    REVISION,
+    McpFailure,
+    explain,
+    host_of,
+    refuse_server,
+    translate_failure,
+)
 
-REVISION = "2026-07-28"
-HANDSHAKE_REVISIONS = frozenset({"2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"})
 META = "io.modelcontextprotocol/"
 CLIENT = {"name": "stint", "version": "1"}
 FORMS: dict[str, Any] = {"elicitation": {"form": {}}}
@@ -67,7 +74,7 @@ class StatelessRefusal(McpFailure):
 
 
 @dataclass(slots=True)
-class ToolList:
+class ServerToolList:
     """Listed tools, and the seconds for which the server lets clients use the list."""
 
     tools: list[ToolSignature] = field(default_factory=list)
@@ -103,7 +110,7 @@ class StatelessClient:
         try:
             found = DiscoveredServer.model_validate(await self._request("server/discover", {}))
         except StatelessRefusal as refusal:
-            others = refusal.supported and not HANDSHAKE_REVISIONS.intersection(refusal.supported)
+            others = refusal.supported and set(HANDSHAKE_REVISIONS).isdisjoint(refusal.supported)
             if refusal.code == UNSUPPORTED_REVISION and others:
                 raise refuse_server(self._url, str(refusal)) from refusal
             return False
@@ -111,14 +118,14 @@ class StatelessClient:
             return False
         return REVISION in found.supported_versions
 
-    async def list_all(self) -> ToolList:
+    async def list_all(self) -> ServerToolList:
         """List the tools, page by page. Raises McpFailure, McpRequestRefused, NotStateless."""
-        listed, cursor, pages = ToolList(), None, 0
+        listed, cursor, pages = ServerToolList(), None, 0
         while len(listed.tools) < MOST_TOOLS:
             pages += 1
             if pages > MOST_PAGES:
                 raise McpFailure(0, f"its list has more than {MOST_PAGES} pages")
-            page = await self._ask("tools/list", {"cursor": cursor} if cursor else {}, ToolPage)
+            page = await self._ask("tools/list", {"cursor": cursor} if cursor else {}, OfferedTools)
             listed.tools += [signature_of(tool) for tool in page.tools if is_offered(tool)]
             seconds = page.ttl_ms / 1000
             listed.seconds = seconds if listed.seconds is None else min(listed.seconds, seconds)
@@ -127,7 +134,7 @@ class StatelessClient:
                 break
         return listed
 
-    async def call(self, call: StatelessCall) -> McpResult:
+    async def call(self, call: StatelessCall) -> ServerResult:
         """Call a tool. Raises McpFailure, McpRequestRefused, NotStateless."""
         params: dict[str, Any] = {"name": call.name, "arguments": dict(call.arguments)}
         if call.answers is not None:
@@ -138,7 +145,7 @@ class StatelessClient:
             headers = param_headers(call.schema, call.arguments) if call.schema is not None else {}
         except InvalidMark:
             headers = {}
-        return await self._ask("tools/call", params, McpResult, headers=headers, can_ask=call.can_ask)
+        return await self._ask("tools/call", params, ServerResult, headers=headers, can_ask=call.can_ask)
 
     async def _ask(
         self,
@@ -286,7 +293,7 @@ def is_own(name: str) -> bool:
     return folded in OWN_HEADERS or folded.startswith("mcp-param-")
 
 
-def is_offered(tool: ListedTool) -> bool:
+def is_offered(tool: OfferedTool) -> bool:
     """Return whether a tool asks for headers that can be sent, or for none."""
     try:
         find_marks(tool.input_schema)
@@ -295,7 +302,7 @@ def is_offered(tool: ListedTool) -> bool:
     return True
 
 
-def signature_of(tool: ListedTool) -> ToolSignature:
+def signature_of(tool: OfferedTool) -> ToolSignature:
     """Return a listed tool. It is repeatable if the server says that it only reads, or that repeating is harmless."""
     hints = tool.annotations
     return ToolSignature(

@@ -39,7 +39,7 @@ $(VENV)/.installed: requirements/dev.txt $(VENV)/.run
 	@$(INSTALL) --quiet --python .venv-$* -r $<
 	@touch $@
 
-# Clients of docs/clients.md pin different versions of openai, so they have their own environments. Two need Python 3.12.
+# Clients of docs/clients.md and docs/protocols.md pin different versions of openai, so they have their own environments. Two need Python 3.12.
 CLIENTS := $(basename $(notdir $(wildcard requirements/clients-*.in)))
 CLIENTS_PYTHON ?= $(firstword $(foreach python,python3 python3.13 python3.12 $(wildcard $(HOME)/.pyenv/versions/3.1[2-9].*/bin/python3), \
 	$(shell $(python) -c 'import sys; sys.exit(sys.version_info < (3, 12))' 2>/dev/null && echo $(python))))
@@ -196,7 +196,7 @@ test-console: setup console tests/console/node_modules/.installed ## test the co
 screenshots: setup console tests/console/node_modules/.installed ## write the pictures of the console in README.md and docs (needs Chromium)
 	@exec $(BIN)/python -m tests.console screenshots
 
-test-clients: setup $(CLIENTS:%=.venv-%/.installed) tests/node/node_modules/.installed ## run each snippet of docs/clients.md with its client
+test-clients: setup $(CLIENTS:%=.venv-%/.installed) tests/node/node_modules/.installed ## run each snippet of docs/clients.md and docs/protocols.md with its client
 	@$(BIN)/pytest -q -n auto tests/clients $(ARGS)
 
 test-october: setup .venv-october/.installed .venv-october-0.0.40/.installed ## run the tests of the API of October 2024 with its clients (one minute)
@@ -236,9 +236,10 @@ validate: .venv-sam/.installed $(VENV)/.run ## check the SAM template, and its t
 	@$(SAM) validate --lint
 	@$(BIN)/python -m infra.scripts.lint_templates
 
-# AUTH=authorizer|iam|none, START=plain|snapstart, SCALE=ondemand|managed, ROLLOUT=all|canary and CONSOLE=on|off (docs/production.md)
-build: .venv-sam/.installed $(VENV)/.run $(if $(or $(filter off,$(CONSOLE)),$(filter iam,$(AUTH))),,console) ## build the functions and layers (AUTH=iam RUNTIME=python3.11 ARCHITECTURE=x86_64 START=snapstart SCALE=managed ROLLOUT=canary CONSOLE=off)
-	@template=$$(CONSOLE="$(CONSOLE)" AUTH="$(AUTH)" START="$(START)" SCALE="$(SCALE)" ROLLOUT="$(ROLLOUT)" RUNTIME="$(RUNTIME)" $(BIN)/python -m infra.scripts.options) && $(SAM) build --template-file $$template $(if $(strip $(TARGET)),--parameter-overrides "$(strip $(TARGET))")
+# AUTH=authorizer|iam|none, START=plain|snapstart, SCALE=ondemand|managed, ROLLOUT=all|canary, CONSOLE=on|off
+# and PROTOCOLS=mcp,a2a,ag-ui|none (docs/production.md)
+build: .venv-sam/.installed $(VENV)/.run $(if $(or $(filter off,$(CONSOLE)),$(filter iam,$(AUTH))),,console) ## build the functions and layers (AUTH=iam RUNTIME=python3.11 ARCHITECTURE=x86_64 START=snapstart SCALE=managed ROLLOUT=canary CONSOLE=off PROTOCOLS=mcp,ag-ui)
+	@template=$$(CONSOLE="$(CONSOLE)" PROTOCOLS="$(PROTOCOLS)" AUTH="$(AUTH)" START="$(START)" SCALE="$(SCALE)" ROLLOUT="$(ROLLOUT)" RUNTIME="$(RUNTIME)" $(BIN)/python -m infra.scripts.options) && $(SAM) build --template-file $$template $(if $(strip $(TARGET)),--parameter-overrides "$(strip $(TARGET))")
 	@$(BIN)/python infra/scripts/bytecode.py
 
 deploy: .venv-sam/.installed $(VENV)/.run ## deploy the build: make deploy STACK=name (PARAMETERS="Name=value ..." TAGS="name=value ...")

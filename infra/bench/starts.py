@@ -17,7 +17,14 @@ ROUNDS = 9
 BETWEEN_BASES = 2
 """Functions that are started after each bare process and floor, with which they are compared."""
 BASES = ("bare", "floor")
-MOST_OF_BARE = {"turns": 0.5, "responses": 0.64, "knowledge": 0.68, "october": 0.68, "openai_agents": 0.62}
+MOST_OF_BARE = {
+    "turns": 0.5,
+    "responses": 0.64,
+    "knowledge": 0.68,
+    "october": 0.68,
+    "openai_agents": 0.62,
+    "protocols": 0.5,
+}
 """Most CPU time of the start of a function, per that of the bare process.
 
 That of `openai_agents` is the limit of `responses` times what both start in, one per the other: 0.97.
@@ -29,6 +36,7 @@ READS = {
     "responses": ("GET", f"/v1/responses/resp_{NOBODY.replace('-', '')}"),
     "october": ("GET", "/routes/list"),
     "openai_agents": ("GET", f"/v1/agents/sessions/{NOBODY}"),
+    "protocols": ("GET", f"/v1/agents/{NOBODY}/a2a/.well-known/agent-card.json"),
     "knowledge": ("GET", f"/v1/files/file-{NOBODY.replace('-', '')}"),
     "registry": ("GET", "/v1/health"),
 }

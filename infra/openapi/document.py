@@ -12,6 +12,7 @@ from infra.openapi.commands import add_commands
 from infra.openapi.examples import add_examples
 from pydantic import BaseModel, RootModel
 
+from stint.ag_ui.schemas.events import AgUiEvent
 from stint.domain.llama_stack.inference import ChatCompletionResponseStreamChunk, CompletionResponseStreamChunk
 from stint.domain.llama_stack.registry import LLAMA_STACK_VERSION
 from stint.domain.openai.chat_output import ChatCompletionChunk
@@ -59,6 +60,9 @@ TAGS = [
     {"name": "Conversations", "description": f"{OPENAI_API}: conversations, at /v1 and at /v1/openai/v1."},
     {"name": "Chat", "description": f"{OPENAI_API}: chat completions, at /v1 and at /v1/openai/v1."},
     {"name": "OpenAI Agents", "description": "OpenAI's Agents API: sessions, their events, turns and items."},
+    {"name": "MCP", "description": "The Model Context Protocol: each agent is a tool (docs/protocols.md)."},
+    {"name": "A2A", "description": "Agent2Agent: each agent has a card, and its turns are tasks (docs/protocols.md)."},
+    {"name": "AG-UI", "description": "Agent-User Interaction: a run of an agent, as its events (docs/protocols.md)."},
     {"name": "Embeddings", "description": "Embeddings of both APIs; OpenAI's at /v1 and at /v1/openai/v1."},
     {"name": "Files", "description": f"{OPENAI_API}: files, at /v1 and at /v1/openai/v1."},
     {"name": "Containers", "description": f"{OPENAI_API}: containers of code, at /v1 and at /v1/openai/v1."},
@@ -80,6 +84,10 @@ class ResponseStreamEvent(RootModel[ResponseEvent]):
     """The data of an event."""
 
 
+class AgUiRunEvent(RootModel[AgUiEvent]):
+    """An event of a run of AG-UI."""
+
+
 class AgentSessionEvent(RootModel[AgentStreamEvent]):
     """The data of an event of a session of OpenAI's Agents API."""
 
@@ -88,6 +96,7 @@ NAMED: tuple[type[BaseModel], ...] = (
     StreamChunk,
     StreamError,
     ResponseStreamEvent,
+    AgUiRunEvent,
     AgentSessionEvent,
     TraceDocument,
     ChatCompletionChunk,

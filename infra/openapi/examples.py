@@ -28,6 +28,11 @@ CLIENT_TOOL = {
 }
 FUNCTION = {"type": "function", "name": "get_weather", "description": "Returns the weather.", "parameters": WEATHER}
 MESSAGE = {"type": "message", "role": "user", "content": "What is the weather in Oslo?"}
+FRONTEND_TOOL = {
+    "name": "get_weather",
+    "description": "Returns the weather of a city.",
+    "parameters": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
+}
 QUESTION = {"role": "user", "content": "What is the weather in Oslo?"}
 SESSION_QUESTION = {"role": "user", "content": [{"type": "input_text", "text": "What is the weather in Oslo?"}]}
 
@@ -55,6 +60,16 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "update_webhook_endpoint": {"Another URL": {"url": "https://shop.example.com/events"}},
     "rotate_webhook_secret": {"A day in which both secrets sign": {"keep_old_secret_active_for_24_hours": True}},
     "test_webhook_endpoint": {"A sample event": {"event_type": "response.failed"}},
+    "send_mcp_message": {"The tools": {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}},
+    "send_agent_mcp_message": {"The tool": {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}},
+    "call_agent": {
+        "A message": {
+            "jsonrpc": "2.0",
+            "id": 1,
+            "method": "SendMessage",
+            "params": {"message": {"messageId": "m1", "role": "ROLE_USER", "parts": [{"text": "What time is it?"}]}},
+        }
+    },
     "create_agent": {
         "An agent with a client tool": {
             "agent_config": {"model": MODEL, "instructions": "Answer briefly.", "client_tools": [CLIENT_TOOL]}
@@ -73,6 +88,14 @@ EXAMPLES: dict[str, dict[str, Any]] = {
             "tool_responses": [{"call_id": CALL_ID, "tool_name": "get_weather", "content": "sunny"}],
             "stream": True,
         }
+    },
+    "run_ag_ui_agent": {
+        "A run with a frontend tool": {
+            "threadId": "1",
+            "runId": "1",
+            "messages": [{"id": "1", "role": "user", "content": "What is the weather in Oslo?"}],
+            "tools": [FRONTEND_TOOL],
+        },
     },
     "create_agent_session": {
         "A session of an agent, with the events of its first turn": {

@@ -22,6 +22,7 @@ CAPTIONS = {
     "knowledge": "files, retrieval",
     "october": "October 2024",
     "openai_agents": "Agents API",
+    "protocols": "MCP, A2A, AG-UI",
     "agents": "agents, sessions",
     "registry": "models, tools",
     "admin": "keys, usage",

@@ -6,6 +6,8 @@
 
 from typing import Any
 
+from infra.scripts.protocol_options import name_no_resource
+
 Template = dict[str, Any]
 
 AUTHS = ("authorizer", "iam", "none")
@@ -51,8 +53,9 @@ def use_auth(template: Template, auth: str) -> None:
             variables["STINT_IAM_ROLES"] = {"Ref": "IamRoles"}
     if auth == "none":
         del api["Auth"]
-        for function, event in (("Registry", "Health"), ("October", "OctoberHealth")):
-            del template["Resources"][function]["Properties"]["Events"][event]["Properties"]["Auth"]
+        for resource in template["Resources"].values():
+            for event in resource.get("Properties", {}).get("Events", {}).values():
+                event["Properties"].pop("Auth", None)  # of routes that need no credential
 
 
 def variables_with_auth(template: Template, but: str = "") -> list[Template]:
@@ -65,6 +68,7 @@ def variables_with_auth(template: Template, but: str = "") -> list[Template]:
 
 def remove_authorizer(template: Template) -> None:
     """Remove the function with its parameters. The table of keys stays: it is data."""
+    name_no_resource(template)
     parameters = template["Parameters"]
     for name in [*PARAMETERS, *(each for each in parameters if each.startswith("Oidc"))]:
         del parameters[name]
@@ -72,6 +76,9 @@ def remove_authorizer(template: Template) -> None:
     for section, names in removed.items():
         for name in names:
             del template[section][name]
+    for variables in variables_with_auth(template):
+        for name in [each for each in variables if each.startswith("STINT_OIDC_")]:
+            del variables[name]
     resources = template["Resources"]
     del resources["Alarms"]["Properties"]["Parameters"]["AuthorizerName"]
     roles = resources["NoRequestsOfThisStack"]["Properties"]["Statement"]["Condition"]["ArnEquals"]

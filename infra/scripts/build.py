@@ -9,11 +9,15 @@ from typing import Any
 
 import yaml
 from infra.scripts.auth_options import variables_with_auth
+from infra.scripts.protocol_options import OPENAPI, Protocol, left_out, without_routes
 from infra.scripts.published_versions import find_functions
 
 RUNTIME = f"python{sys.version_info[0]}.{sys.version_info[1]}"
 ARCHITECTURE = "arm64" if platform.machine() in ("arm64", "aarch64") else "x86_64"
 """The target that this interpreter can run."""
+
+
+PACKAGE = "layers/core/stint"
 
 
 @dataclass(frozen=True)
@@ -42,6 +46,15 @@ class Build:
         variables = variables_with_auth(self.template)
         return str(variables[0]["STINT_AUTH"]) if variables else "authorizer"
 
+    @property
+    def left_out(self) -> tuple[Protocol, ...]:
+        """Return the protocols without which it was built, by the option PROTOCOLS."""
+        return left_out(self.template)
+
+    @property
+    def package(self) -> Path:
+        return self.folder / "CoreLayer/python/stint"
+
     def __str__(self) -> str:
         return f"{self.runtime} on {self.architecture}"
 
@@ -56,7 +69,7 @@ class Build:
         Code is compared by content. Templates and the build files of the dependencies are compared by time.
         """
         for source, copy in self._copies():
-            if not copy.is_file() or copy.read_bytes() != source.read_bytes():
+            if not copy.is_file() or copy.read_bytes() != self._content(source):
                 return source.relative_to(self.root)
         built_at = (self.folder / "template.yaml").stat().st_mtime
         recipes = ("template.yaml", "infra/aws/*.yaml", "layers/Makefile", "layers/*/requirements.txt")
@@ -66,13 +79,21 @@ class Build:
         return None
 
     def _copies(self) -> Iterator[tuple[Path, Path]]:
-        places = [(self.root / "layers/core/stint", self.folder / "CoreLayer/python/stint")]
+        places = [(self.root / PACKAGE, self.package)]
         places += [(self.root / "layers/runtime/python", self.folder / "RuntimeLayer/python")]
         functions = find_functions(self.template).items()
         places += [(self.root / "functions" / folder, self.folder / name) for folder, name in functions]
+        removed = tuple(self.root / PACKAGE / protocol.folder for protocol in self.left_out)
         for sources, built in places:
             for source in (*sources.rglob("*.py"), *sources.glob("http/static/*")):
-                yield source, built / source.relative_to(sources)
+                if not any(source.is_relative_to(folder) for folder in removed):
+                    yield source, built / source.relative_to(sources)
+
+    def _content(self, source: Path) -> bytes:
+        """Return what the copy of a source has."""
+        if self.left_out and source == self.root / PACKAGE / OPENAPI:
+            return without_routes(source.read_text(), self.left_out).encode()
+        return source.read_bytes()
 
 
 def folder_of(root: Path) -> Path:

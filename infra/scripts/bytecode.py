@@ -1,4 +1,4 @@
-"""Add bytecode to the output of `sam build`, so that cold starts do not compile.
+"""Add bytecode to the output of `sam build`, so that cold starts do not compile, and remove what PROTOCOLS leaves out.
 
 Lambda's file system is read-only and unzipped files get new times, so the bytecode is of the unchecked kind, which is
 never compared with its source (https://peps.python.org/pep-0552/). Only the target's own Python version can compile it.
@@ -13,6 +13,7 @@ from pathlib import Path
 
 from infra.scripts.archives import archive_layers
 from infra.scripts.build import read_build
+from infra.scripts.protocol_options import leave_out
 from infra.scripts.record_texts import Texts
 
 
@@ -20,6 +21,7 @@ def main() -> int:
     build = read_build(Path.cwd())
     if build is None:
         sys.exit("nothing is built: run `make build`")
+    leave_out(build.package, build.left_out)
     runtime = build.runtime
     interpreter = find_interpreter(runtime)
     if interpreter is None:

@@ -25,7 +25,7 @@ VARIANTS = (
     Options(start="snapstart"),
     Options(scale="managed"),
     Options(rollout="canary"),
-    Options(console="off"),
+    Options(console="off", protocols=()),
 )
 
 

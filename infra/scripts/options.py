@@ -1,4 +1,4 @@
-"""The options of `make build`, AUTH, START, SCALE, ROLLOUT and CONSOLE: what SAM accepts only as literals.
+"""The options of `make build`, AUTH, START, SCALE, ROLLOUT, CONSOLE and PROTOCOLS: what SAM accepts only as literals.
 
 `python -m infra.scripts.options` reads them and RUNTIME from the environment, and prints the template to
 build: `template.yaml`, or a variant of it that is written beside it, since its paths are relative.
@@ -14,6 +14,7 @@ from pathlib import Path
 from infra.scripts.auth_options import AUTHS, OPEN, use_auth
 from infra.scripts.console_options import CONSOLES, FUNCTION, use_console
 from infra.scripts.parameter_groups import group_parameters
+from infra.scripts.protocol_options import ALL, read_protocols, use_protocols
 from infra.scripts.published_versions import (
     Template,
     publish,
@@ -78,6 +79,12 @@ MANAGED_PARAMETERS: Template = {
         "MinValue": 1,
         "Description": "Most requests and streams at once in one process of the function openai_agents.",
     },
+    "ProtocolsConcurrency": {
+        "Type": "Number",
+        "Default": 64,
+        "MinValue": 1,
+        "Description": "Most requests and streams at once in one process of the function protocols.",
+    },
 }
 
 
@@ -95,6 +102,7 @@ class Options:
     auth: str = "authorizer"
     rollout: str = "all"
     console: str = "on"
+    protocols: tuple[str, ...] = ALL
 
     @classmethod
     def of(cls, environment: Mapping[str, str]) -> "Options":
@@ -116,12 +124,15 @@ class Options:
             raise Refused("ROLLOUT=canary and SCALE=managed exclude each other: canaries are not verified on instances")
         if start == "snapstart" and scale == "managed":
             raise Refused("START=snapstart and SCALE=managed exclude each other: Managed Instances have no SnapStart")
-        return cls(start, scale, environment.get("RUNTIME", ""), auth, rollout, console)
+        try:
+            protocols = read_protocols(environment.get("PROTOCOLS", ""))
+        except ValueError as error:
+            raise Refused(str(error)) from None
+        return cls(start, scale, environment.get("RUNTIME", ""), auth, rollout, console, protocols)
 
     @property
     def changes_template(self) -> bool:
-        chosen = (self.start, self.scale, self.auth, self.rollout, self.console)
-        return chosen != ("plain", "ondemand", "authorizer", "all", "on")
+        return self != Options(runtime=self.runtime)
 
     def apply(self, template: Template) -> None:
         """Change a parsed template. Raises Refused if it does not support the runtime."""
@@ -129,6 +140,7 @@ class Options:
         runtime["AllowedValues"] = [each for each in runtime["AllowedValues"] if version(each) >= self.oldest]
         self.check_runtime(self.runtime or runtime["Default"], runtime["AllowedValues"])
         use_console(template, self.console, self.auth)
+        use_protocols(template, self.protocols)
         use_auth(template, self.auth)
         use_rollout(template, self.rollout)
         if self.start == "snapstart":
@@ -172,7 +184,7 @@ def use_managed_instances(template: Template) -> None:
     Their number of instances is limited by MaxVCpuCount, and not by reserved concurrency. The console stays on demand,
     because nothing runs for it while nobody looks at it.
     """
-    template["Parameters"] |= MANAGED_PARAMETERS
+    template["Parameters"] |= {name: each for name, each in MANAGED_PARAMETERS.items() if is_used(name, template)}
     del template["Parameters"]["StreamMemorySize"], template["Rules"]["SmallRequestsInSmallMemory"]
     del template["Conditions"]["PackedInSmallMemory"]
     template["Resources"]["OperatorDashboard"]["Properties"]["Parameters"]["StreamMemorySize"] = "0"
@@ -198,6 +210,12 @@ def use_managed_instances(template: Template) -> None:
             },
         }
     publish_layers(template)
+
+
+def is_used(parameter: str, template: Template) -> bool:
+    """Return whether the function exists whose concurrency a parameter is, if it is that of one."""
+    function, found, _ = parameter.partition("Concurrency")
+    return not found or function in template["Resources"]
 
 
 def streaming_functions(template: Template) -> dict[str, Template]:

@@ -27,7 +27,7 @@ def answer_as(received: Received, tools: list[dict[str, Any]], called: dict[str,
         "tools/list": {"tools": tools},
         "tools/call": called,
     }
-    return json_reply({"jsonrpc": "2.0", "id": message["id"], "result": results[message["method"]]})
+    return json_reply({"jsonrpc": "2.0", "id": message["id"], "result": results.get(message["method"], {})})
 
 
 @serves("/mcp/short-result")

@@ -89,7 +89,7 @@ def answer_mcp(received: Received) -> Reply:
         "tools/list": {"tools": [{"name": "t", "inputSchema": {"type": "object"}}]},
         "tools/call": {"content": [{"type": "text", "text": "ran"}]},
     }
-    return json_reply({"jsonrpc": "2.0", "id": asked["id"], "result": results[asked["method"]]})
+    return json_reply({"jsonrpc": "2.0", "id": asked["id"], "result": results.get(asked["method"], {})})
 
 
 def approvals(count: int) -> list[dict[str, Any]]:

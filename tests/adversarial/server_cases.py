@@ -38,7 +38,7 @@ def result(received: Received, streamed: bool) -> Reply:
         case "tools/list":
             found = {"tools": [{"name": name, "inputSchema": {"type": "object"}} for name in CALLS]}
         case _:
-            found = CALLS[message["params"]["name"]]
+            found = CALLS.get(message["params"].get("name", ""), {})
     text = json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": found}, ensure_ascii=False).encode()
     if streamed:
         return Reply((b"event: message\ndata: " + text + b"\n\n",), 200, EVENTS)

@@ -82,7 +82,7 @@ def answer(received: Received, tools: str) -> Reply:
         return reply(received, json.dumps(server))
     if message["method"] == "tools/list":
         return reply(received, f'{{"tools": [{tools}]}}')
-    return reply(received, RESULTS.get(message["params"]["name"], '{"content": []}'))
+    return reply(received, RESULTS.get(message["params"].get("name", ""), '{"content": []}'))
 
 
 @serves("/mcp/hostile-results")

@@ -1,4 +1,4 @@
-"""The snippets of docs/clients.md and their environments."""
+"""The snippets of docs/clients.md and docs/protocols.md, and their environments."""
 
 import re
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from pathlib import Path
 
 from infra.local.engine import ROOT
 
-SECTION = re.compile(r"^## (?P<client>.+)\n(?P<body>(?:(?!^## ).*\n)*)", re.MULTILINE)
+SECTION = re.compile(r"^##+ (?P<client>.+)\n(?P<body>(?:(?!^##).*\n)*)", re.MULTILINE)
 FENCE = re.compile(r"^```(?P<language>\w+)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
 NODE = ROOT / "tests" / "node" / "node_modules"
 NEWEST_OPENAI, OLDER_OPENAI, OLDER_MCP = "clients-openai", "clients-older-openai", "clients-older-mcp"
@@ -39,6 +39,13 @@ ENVIRONMENTS = {
     "LangGraph (Node)": "node",
     "Vercel AI SDK (Node)": "node",
 }
+PROTOCOLS = "clients-protocols"
+OF_PROTOCOLS = {
+    "MCP (Python)": PROTOCOLS,
+    "A2A (Python)": PROTOCOLS,
+    "AG-UI (Python)": PROTOCOLS,
+    "AG-UI (Node)": "node",
+}
 
 
 @dataclass(frozen=True)
@@ -52,7 +59,7 @@ class Snippet:
 
     @property
     def environment(self) -> Path:
-        name = ENVIRONMENTS[self.client]
+        name = (ENVIRONMENTS | OF_PROTOCOLS)[self.client]
         return NODE if name == "node" else ROOT / f".venv-{name}"
 
     def command(self, folder: Path) -> list[str]:
@@ -69,9 +76,27 @@ class Snippet:
 
 def read_snippets() -> list[Snippet]:
     """Return the snippets of the page, whose sections have the code and then its output."""
-    snippets = []
-    for section in SECTION.finditer((ROOT / "docs" / "clients.md").read_text()):
-        (language, code), (text, output) = FENCE.findall(section["body"])
-        assert text == "text", section["client"]
-        snippets.append(Snippet(section["client"], language, code, output))
-    return snippets
+    return [make_snippet(section) for section in SECTION.finditer((ROOT / "docs" / "clients.md").read_text())]
+
+
+def read_protocol_snippets() -> list[Snippet]:
+    """Return those of the page of protocols, which has other sections, too."""
+    sections = SECTION.finditer((ROOT / "docs" / "protocols.md").read_text())
+    return [make_snippet(section) for section in sections if section["client"] in OF_PROTOCOLS]
+
+
+def read_setup() -> str:
+    """Return the commands of the page of protocols that save an agent."""
+    [section] = [
+        each["body"]
+        for each in SECTION.finditer((ROOT / "docs" / "protocols.md").read_text())
+        if each["client"] == "First programs"
+    ]
+    _, (_, commands) = FENCE.findall(section)
+    return str(commands)
+
+
+def make_snippet(section: "re.Match[str]") -> Snippet:
+    (language, code), (text, output) = FENCE.findall(section["body"])
+    assert text == "text", section["client"]
+    return Snippet(section["client"], language, code, output)

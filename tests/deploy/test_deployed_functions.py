@@ -17,7 +17,7 @@ from tests.deploy.contents import sample_environment
 from tests.deploy.deployed_functions import WRAPPER, function_names
 from tests.samples.answers import FILES, STATUSES, Operation, check_answer, operation_of
 
-STREAMING = {"turns", "responses", "knowledge", "october", "openai_agents"}
+STREAMING = {"turns", "responses", "knowledge", "october", "openai_agents", "protocols"}
 BUFFERED = [file for file in FILES if file.parent.name not in STREAMING]
 HTTP = {"agents", "registry", "admin"}
 ENDPOINT = ("get_webhook_endpoint", "update_webhook_endpoint", "delete_webhook_endpoint", "rotate_webhook_secret")

@@ -35,12 +35,15 @@ CREATING = {
 RUNNING = {
     "/v1/agents/{agent_id}/session/{session_id}/turn": "create-turn",
     "/v1/agents/{agent_id}/session/{session_id}/turn/{turn_id}/resume": "resume",
+    "/v1/agents/{agent_id}/ag-ui": "ag-ui-run",
+    "/v1/agents/{agent_id}/a2a": "send-task",
     "/v1/agents/sessions": "create-agent-session",
     "/v1/agents/sessions/{session_id}/events": "post-session-message",
     "/v1/agents/automations": "create-automation",
     "/v1/agents/automations/{automation_id}/invocations": "create-invocation",
     "/v1/responses": "create-response",
     "/v1/chat/completions": "create-chat",
+    "/v1/mcp": "mcp-call",
     "/v1/vector_stores": "create-vector-store",
     "/v1/vector_stores/{vector_store_id}/files": "ingest-file",
     "/v1/vector_stores/{vector_store_id}/file_batches": "create-batch",
@@ -55,6 +58,7 @@ RUNNING = {
 """The scenario of each path whose POST creates something with a model or with embeddings. A stop refuses it."""
 
 SAME_AS = {
+    "/v1/agents/{agent_id}/mcp": "/v1/mcp",
     "/memory/update": "/memory/insert",
     "/agents/delete": "DELETE /v1/agents/{agent_id}",
     "/agents/session/delete": "DELETE /v1/agents/{agent_id}/session/{session_id}",

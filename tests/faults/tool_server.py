@@ -1,4 +1,7 @@
-"""Server on loopback with tools as HTTP endpoints and as an MCP server. It records each call that has an effect."""
+"""Server on loopback with tools as HTTP endpoints and as an MCP server. It records each call that has an effect.
+
+Its MCP server has sessions at /mcp, and none at /stateless.
+"""
 
 import json
 import sys
@@ -116,7 +119,9 @@ class ToolHandler(BaseHTTPRequestHandler):
         if not sent:  # the client died
             return
         body = json.loads(sent)
-        if self.path == "/mcp":
+        if self.path == "/stateless" and "mcp-method" not in self.headers:
+            self._send(400, b"")
+        elif self.path in ("/mcp", "/stateless"):
             answer = self._answer_mcp(body)
             self._send(200 if answer else 202, json.dumps(answer).encode() if answer else b"")
         else:
@@ -141,6 +146,8 @@ class ToolHandler(BaseHTTPRequestHandler):
     def _answer_mcp(self, message: dict[str, Any]) -> dict[str, Any] | None:
         result: dict[str, Any]
         match message["method"]:
+            case "server/discover" if self.path == "/stateless":
+                result = {"supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}}}
             case "initialize":
                 server = {"name": "desk", "version": "1"}
                 result = {"protocolVersion": PROTOCOL, "capabilities": {"tools": {}}, "serverInfo": server}

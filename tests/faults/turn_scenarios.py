@@ -219,7 +219,7 @@ class ApprovedCalls(ResumedTurn):
     name = "resume-approval"
 
     def prepare(self, api: Api) -> None:
-        args = {"server_label": "desk", "server_url": f"{self.cloud.tools.url}/mcp", "require_approval": "always"}
+        args = {"server_label": "desk", "server_url": f"{self.cloud.tools.url}/stateless", "require_approval": "always"}
         servers = [{"name": "builtin::mcp", "args": args}]
         config = {"model": "scripted/demo", "instructions": "", "toolgroups": servers, "client_tools": [CLIENT_TOOL]}
         agent = api.make("/v1/agents", {"agent_config": config})["agent_id"]

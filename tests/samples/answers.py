@@ -15,7 +15,7 @@ from tests.openresponses.watch import Exchange
 FILES = sorted(EVENTS.glob("*/*.json"))
 HTTP_FILES = [file for file in FILES if file.parent.name not in ("worker", "authorizer", "october", "sandbox")]
 # All other events get 200.
-STATUSES = {"query_spans": 501, "post_session_events": 202, "test_webhook_endpoint": 400}
+STATUSES = {"query_spans": 501, "post_session_events": 202, "test_webhook_endpoint": 400, "get_mcp_resource": 404}
 # The last data of a stream of OpenAI's API.
 DONE = "[DONE]"
 

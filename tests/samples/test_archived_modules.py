@@ -24,6 +24,7 @@ FUNCTIONS = (
     "knowledge",
     "october",
     "openai_agents",
+    "protocols",
     "registry",
     "responses",
     "turns",

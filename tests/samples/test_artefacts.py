@@ -13,7 +13,18 @@ pytestmark = pytest.mark.built
 
 # https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html: function and layers, unzipped.
 UNZIPPED_LIMIT = 250 * 1024 * 1024
-FUNCTIONS = {"Authorizer", "Agents", "Turns", "Responses", "Knowledge", "October", "OpenAIAgents", "Registry", "Admin"}
+FUNCTIONS = {
+    "Authorizer",
+    "Agents",
+    "Turns",
+    "Responses",
+    "Knowledge",
+    "October",
+    "OpenAIAgents",
+    "Protocols",
+    "Registry",
+    "Admin",
+}
 FUNCTIONS |= {"Console", "Sandbox", "Worker"}
 LAYERS = {"CoreLayer", "RuntimeLayer", "DependenciesLayer", "ExtractionLayer", "AuthorizerLayer"}
 # Bits of a .pyc's second word, https://peps.python.org/pep-0552/: hash-based, and not compared with the source.

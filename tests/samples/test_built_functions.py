@@ -40,7 +40,7 @@ TIME = re.compile(r"\d{4}-\d{2}-\d{2}T[\d:.]+Z|\"(milliseconds|first_token_ms|\w
 STDLIB = sysconfig.get_path("stdlib")
 NOT_IN_LAMBDA = {"openai", "uvicorn", "moto", "pytest", "llama_stack_client", "infra", "tests"}
 PROVIDERS = {"stint.models.bedrock.model", "stint.models.openai_compatible"}
-STREAMING = {"turns", "responses", "knowledge", "october", "openai_agents"}
+STREAMING = {"turns", "responses", "knowledge", "october", "openai_agents", "protocols"}
 WORKER_FILES = [file for file in FILES if file.parent.name == "worker"]
 FIRST_EVENT = {"agents": "get_agent", "turns": "create_turn_streaming", "registry": "list_models"}
 

@@ -108,7 +108,7 @@ def test_a_missing_event_lists_some_of_each_function(tmp_path: Path) -> None:
 
     first, *listed = answer.stderr.splitlines()
     assert first.startswith("stint: cannot read the event events/turns/missing.json")
-    assert len(listed) < 14
+    assert len(listed) < 15
     for folder in ("admin", "agents", "turns", "responses", "knowledge", "registry", "worker"):
         (line,) = [line for line in listed if line.startswith(f"  {folder}/")]
         assert (EVENTS / folder / line.split()[1]).exists()
@@ -122,7 +122,7 @@ def test_a_call_without_function_or_event_prints_the_usage() -> None:
 
     assert call.returncode == 2
     assert "usage: make invoke FUNCTION=turns EVENT=events/turns/create_turn.json" in call.stderr
-    assert len(call.stderr.splitlines()) < 15
+    assert len(call.stderr.splitlines()) < 16
 
 
 @pytest.mark.parametrize(("variables", "state"), [([], ".stint/invoke"), (["STATE=mine"], "mine")])

@@ -14,7 +14,16 @@ from stint.october_2024.routes.parts import list_october_parts
 DOCUMENT = Path(__file__).parents[2] / "docs" / "openapi.json"
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 UNKNOWN = "00000000-0000-4000-8000-000000000000"
-OPEN = frozenset({"/v1/health", "/health"})
+OPEN = frozenset(
+    {
+        "/v1/health",
+        "/health",
+        "/.well-known/agent-card.json",
+        "/.well-known/oauth-protected-resource",
+        "/.well-known/oauth-protected-resource/v1/mcp",
+        "/v1/mcp/.well-known/oauth-protected-resource",
+    }
+)
 PAGES = frozenset({"/", "/console", "/console/{proxy+}"})
 """The paths of the console, which has no data. Its function is no part of the app that is attacked."""
 

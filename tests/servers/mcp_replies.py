@@ -19,6 +19,11 @@ def reply(message: Any, status: int = 200) -> Reply:
     return Reply((json.dumps(message).encode(),), status, {"content-type": "application/json"})
 
 
+def refuse_discovery(received: Received) -> Reply | None:
+    """Return the answer of an older server to the question for its revision; None to any other request."""
+    return Reply(status=404) if received.headers.get("mcp-method") == "server/discover" else None
+
+
 def answer_with(tools: Sequence[str | dict[str, Any]]) -> Callable[[Received], Reply]:
     """Return the function of a server that has these tools. Each call returns the tool's name and arguments."""
     listed = [{"name": tool, "inputSchema": OPEN} if isinstance(tool, str) else tool for tool in tools]
@@ -26,6 +31,8 @@ def answer_with(tools: Sequence[str | dict[str, Any]]) -> Callable[[Received], R
     def answer(received: Received) -> Reply:
         if received.method != "POST":
             return Reply(status=405)
+        if (refusal := refuse_discovery(received)) is not None:
+            return refusal
         message = received.json()
         if "id" not in message:
             return Reply(status=202)

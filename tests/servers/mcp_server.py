@@ -1,7 +1,8 @@
 """A real MCP server of the `mcp` package: `python -m tests.servers.mcp_server`, which prints its port.
 
 It serves streamable HTTP at /mcp (with JSON responses at /json/mcp) and HTTP+SSE at /sse, and the same under /private
-only for callers with the right Authorization. /stats returns counters of its requests.
+only for callers with the right Authorization. Below /stateless it serves the revision 2026-07-28, which the package
+does not have (`stateless_front.py`). /stats returns counters of its requests.
 """
 
 import base64
@@ -32,6 +33,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Mount, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
+from tests.servers.stateless_front import StatelessFront
 
 TOKEN = "Bearer right-token"
 PNG = base64.b64decode(
@@ -168,6 +170,11 @@ def make_app() -> Starlette:
         for prefix in ("", "/json", "/private")
     }
 
+    fronts = {
+        prefix: StatelessFront(make_server(), stats, streams=streams)
+        for prefix, streams in (("/stateless", True), ("/stateless/json", False), ("/private/stateless", False))
+    }
+
     @contextlib.asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
         async with contextlib.AsyncExitStack() as stack:
@@ -180,6 +187,8 @@ def make_app() -> Starlette:
 
     def routes() -> Iterator[Route | Mount]:
         yield Route("/stats", tell)
+        for prefix, front in fronts.items():
+            yield Route(f"{prefix}/mcp", front.answer, methods=["POST"])
         for prefix, server in reversed(servers.items()):
             http, sse = server.streamable_http_app(), server.sse_app()
             yield Mount(prefix, app=Starlette(routes=[*http.routes, *sse.routes]))

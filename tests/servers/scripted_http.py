@@ -47,7 +47,8 @@ class Reply:
 class ScriptedHTTPServer:
     """Server in a separate thread. `script` sets the next replies; after them, `answer` makes the replies.
 
-    With `closes_connections`, each connection serves one request, so that clients keep none.
+    With `closes_connections`, each connection serves one request, so that clients keep none. Requests to which `aside`
+    has a reply are neither recorded nor answered by the script.
     """
 
     def __init__(self, answer: Callable[[Received], Reply], port: int = 0) -> None:
@@ -62,6 +63,7 @@ class ScriptedHTTPServer:
         self._thread = threading.Thread(target=self._loop.run_until_complete, args=(self._serve(),))
         self.requests: list[Received] = []
         self.closes_connections = False
+        self.aside: Callable[[Received], Reply | None] | None = None
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -113,8 +115,10 @@ class ScriptedHTTPServer:
         try:
             while True:
                 received = await _read(reader, connection)
-                self.record(received)
-                reply = self._replies.popleft() if self._replies else self._answer(received)
+                reply = self.aside(received) if self.aside else None
+                if reply is None:
+                    self.record(received)
+                    reply = self._replies.popleft() if self._replies else self._answer(received)
                 if self.closes_connections:
                     reply = replace(reply, headers={**reply.headers, "Connection": "close"})
                 if not await _write(reply, received, reader, writer):

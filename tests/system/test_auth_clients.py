@@ -171,7 +171,7 @@ def test_the_examples_take_the_key_from_the_environment(cloud: AuthorizedRun, ex
     assert refused.returncode == 1
 
 
-def test_health_and_the_document_of_the_api_need_no_key_and_everything_else_does(cloud: AuthorizedRun) -> None:
+def test_health_and_descriptions_of_the_server_alone_need_no_key(cloud: AuthorizedRun) -> None:
     routes = json.loads((ROOT / "docs" / "openapi.json").read_text())["paths"]
     with httpx.Client(base_url=cloud.run.url, trust_env=False, timeout=60) as client:
         statuses = {
@@ -181,7 +181,9 @@ def test_health_and_the_document_of_the_api_need_no_key_and_everything_else_does
         }
 
     assert {route for route, status in statuses.items() if status != 401} == {
+        ("get", "/.well-known/agent-card.json"),
         ("get", "/v1/health"),
+        ("get", "/v1/mcp/.well-known/oauth-protected-resource"),
         ("get", "/v1/openapi.json"),  # on this machine only, beside /docs
     }
     assert len(statuses) > 80

@@ -14,7 +14,14 @@ from infra.scripts.lint_templates import VARIANTS
 from infra.scripts.options import Options, Refused, choose_template, main
 from tests.system.data_outputs import OUTPUTS
 
-OPEN_ROUTES = {"/v1/health", "/health"}
+OPEN_ROUTES = {
+    "/v1/health",
+    "/health",
+    "/.well-known/agent-card.json",
+    "/.well-known/oauth-protected-resource",
+    "/.well-known/oauth-protected-resource/v1/mcp",
+    "/v1/mcp/.well-known/oauth-protected-resource",
+}
 PAGES = {"/console", "/console/{proxy+}"}
 """The routes of the console. It also has `/`, unless the build has none."""
 INTEGRATION = "x-amazon-apigateway-integration"
@@ -74,7 +81,7 @@ def test_every_integration_keeps_its_mode_and_its_permission(variant: tuple[str,
         assert "credentials" not in each
         streams = any(
             name in json.dumps(each["uri"])
-            for name in ("Turns", "Responses", "Knowledge", "October", "OpenAIAgents", "Console")
+            for name in ("Turns", "Responses", "Knowledge", "October", "OpenAIAgents", "Protocols", "Console")
         )
         assert each.get("responseTransferMode") == ("STREAM" if streams else None)
 

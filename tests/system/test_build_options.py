@@ -15,9 +15,9 @@ from infra.scripts.lint_templates import VARIANTS
 from infra.scripts.options import SCALES, STARTS, VARIANT, Options, Refused, choose_template
 
 FUNCTIONS = {"Authorizer", "Agents", "Turns", "Responses", "Knowledge", "October", "Registry", "Admin", "Worker"}
-FUNCTIONS |= {"Console", "OpenAIAgents"}
+FUNCTIONS |= {"Console", "OpenAIAgents", "Protocols"}
 UNSUPPORTED = "is not one of: "
-STREAMING = {"Turns", "Responses", "Knowledge", "October", "OpenAIAgents"}
+STREAMING = {"Turns", "Responses", "Knowledge", "October", "OpenAIAgents", "Protocols"}
 
 Resources = dict[str, dict[str, Any]]
 

@@ -44,12 +44,13 @@ CREATED = {
 REFUSED = {
     "invoke_tool: A search": 502,
     "query_spans": 501,
+    "get_mcp_resource": 404,
     "complete_upload: The parts, in their order": 400,
     "test_webhook_endpoint: A sample event": 403,
     "delete_agent_session": 404,
 }
-"""There is no key of a search engine, spans are not supported, the file is smaller than the one of the example, and
-earlier commands have stopped the tenant, and deleted the session."""
+"""There is no key of a search engine, spans are not supported, no issuer of tokens is set, the file is smaller than the
+one of the example, and earlier commands have stopped the tenant, and deleted the session."""
 LEFT_OUT = r"mcp\.example\.com|\$CREDENTIAL_ID|curl -sSN .*/sessions/\$SESSION_ID/events"
 """Commands that need a server which exists, and a stream that stays open."""
 UNREADY = ("get_vector_store_file_content", "list_vector_store_file_chunks")

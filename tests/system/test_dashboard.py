@@ -32,8 +32,8 @@ FUNCTIONS = {
     "knowledge",
     "october",
     "openai_agents",
+    "protocols",
     "registry",
-    "admin",
     "authorizer",
     "sandbox",
     "worker",
@@ -75,7 +75,7 @@ def named(widgets: list[dict[str, Any]], metric: str) -> set[str]:
     return {value for _, name, dimensions in metrics_of(widgets) if name == metric for _, value in dimensions}
 
 
-def test_every_function_has_its_duration_errors_and_throttles(widgets: list[dict[str, Any]]) -> None:
+def test_functions_that_serve_agents_have_duration_errors_and_throttles(widgets: list[dict[str, Any]]) -> None:
     functions = {f"shop-{function}" for function in FUNCTIONS}
 
     assert named(widgets, "Duration") == named(widgets, "Throttles") == functions

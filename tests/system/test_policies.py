@@ -37,7 +37,15 @@ SCHEDULES = "arn:${AWS::Partition}:scheduler:${AWS::Region}:${AWS::AccountId}:sc
 POLLING = {"sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes"}
 KEY = {"EncryptionKeyArn": {"kms:Decrypt", "kms:GenerateDataKey"}}
 # The functions that run tools, and shields that ask a model.
-CALLERS = {"TurnsRole", "ResponsesRole", "KnowledgeRole", "OctoberRole", "OpenAIAgentsRole", "RegistryRole"}
+CALLERS = {
+    "TurnsRole",
+    "ResponsesRole",
+    "KnowledgeRole",
+    "OctoberRole",
+    "OpenAIAgentsRole",
+    "ProtocolsRole",
+    "RegistryRole",
+}
 CALLERS |= {"WorkerRole"}
 # The functions that compose the store: its operations use the same calls in each of them.
 STORING = {"AgentsRole", *CALLERS}
@@ -174,6 +182,19 @@ GRANTS = {
         "CredentialsKeyArn": {"kms:Encrypt", "kms:Decrypt"},  # it renews the tokens of vaults
         **TRACES,
     },
+    "ProtocolsRole": {
+        "*": LOGS,
+        **KEY,
+        **SETTINGS,
+        TABLE: READ | WRITE | {"dynamodb:BatchWriteItem"},
+        **OBJECTS,
+        BUCKET: {"s3:ListBucket"},
+        QUEUE: {"sqs:SendMessage"},
+        INDEXES: SEARCH,
+        **MODELS_AND_TOOLS,
+        "CredentialsKeyArn": {"kms:Encrypt", "kms:Decrypt"},  # it renews the tokens of vaults
+        **TRACES,
+    },
     "RegistryRole": {
         "*": LOGS,
         **KEY,
@@ -298,7 +319,18 @@ def test_functions_are_invoked_by_the_api_the_rule_and_tools_that_a_parameter_na
     translated: dict[str, Any], statements: list[Statement]
 ) -> None:
     tools = {(role, function) for role in CALLERS for function in ("ToolFunctionArns", SANDBOX)}
-    names = ("Agents", "Turns", "Responses", "Knowledge", "October", "OpenAIAgents", "Registry", "Admin", "Console")
+    names = (
+        "Agents",
+        "Turns",
+        "Responses",
+        "Knowledge",
+        "October",
+        "OpenAIAgents",
+        "Protocols",
+        "Registry",
+        "Admin",
+        "Console",
+    )
     api = {(API, name) for name in names}
 
     assert allowed(statements, "lambda:InvokeFunction") == tools | api | {(EVENTS, "Worker"), (API, "Authorizer.Arn")}
@@ -374,7 +406,7 @@ def test_no_role_that_runs_tools_may_invoke_a_function_of_the_stack(
         if each.effect == "Deny" and each.action == "lambda:InvokeFunction" and not each.condition
     }
 
-    assert len(names) == 12
+    assert len(names) == 13
     names.remove("${AWS::StackName}-sandbox")  # runs code without any rights, for every caller of tools
     assert denied == {(role, f"{arn}{name}{end}") for role in CALLERS for name in names for end in ("", ":*")}
 
@@ -416,7 +448,7 @@ def test_functions_that_run_turns_may_encrypt_renewed_tokens(statements: list[St
     encrypting = {role for role, _ in allowed(statements, "kms:Encrypt")}
 
     # The session of a turn may have vaults, whichever API the turn is of.
-    assert encrypting >= {"TurnsRole", "OctoberRole", "OpenAIAgentsRole", "WorkerRole"}
+    assert encrypting >= {"TurnsRole", "OctoberRole", "OpenAIAgentsRole", "ProtocolsRole", "WorkerRole"}
     assert {role for role, _ in allowed(statements, "kms:Decrypt")} >= encrypting - {"AgentsRole"}
 
 

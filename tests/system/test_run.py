@@ -356,7 +356,8 @@ def test_invoke_names_the_functions_there_are(tmp_path: Path) -> None:
     done = invoke(tmp_path / "state", "nothing", event)
 
     assert done.returncode == 1
-    known = "admin agents authorizer console knowledge october openai_agents registry responses sandbox turns worker"
+    known = "admin agents authorizer console knowledge october openai_agents protocols registry responses sandbox "
+    known += "turns worker"
     assert " or ".join(known.split()) in done.stderr
     assert "Traceback" not in done.stderr
 

@@ -83,7 +83,16 @@ def test_only_functions_that_search_or_write_packed_stores_get_numpy(translated:
     for each in with_numpy.values():
         (condition,) = [layer["Fn::If"] for layer in each if "Fn::If" in layer]
         assert (condition[0], condition[2]) == ("UsesPacked", {"Ref": "AWS::NoValue"})
-    assert sorted(with_numpy) == ["Knowledge", "October", "OpenAIAgents", "Registry", "Responses", "Turns", "Worker"]
+    assert sorted(with_numpy) == [
+        "Knowledge",
+        "October",
+        "OpenAIAgents",
+        "Protocols",
+        "Registry",
+        "Responses",
+        "Turns",
+        "Worker",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -106,9 +115,9 @@ def test_a_function_that_searches_packed_stores_has_512_mb_or_more(
     system = System(TEMPLATE, translated, outputs=OUTPUTS, parameters=parameters)
     functions = {function.name.removeprefix("stint-"): function for function in system.functions}
 
-    assert {functions[name].memory for name in ("turns", "responses", "knowledge", "october", "openai_agents")} == {
-        expected
-    }
+    assert {
+        functions[name].memory for name in ("turns", "responses", "knowledge", "october", "openai_agents", "protocols")
+    } == {expected}
     assert functions["worker"].memory == 512
     assert functions["turns"].environment["STINT_VECTOR_INDEX"] == index
     assert functions["turns"].environment["STINT_SECOND_VECTOR_INDEX"] == second
@@ -153,7 +162,7 @@ def require_cfn_lint() -> None:
 
 def test_concurrency_is_reserved_where_a_parameter_says_so(translated: dict[str, Any]) -> None:
     functions = of_type(translated, "AWS::Lambda::Function")
-    assert len(functions) == 12
+    assert len(functions) == 13
     for name, function in functions.items():
         parameter = f"{name}ReservedConcurrency"
         reserved = function["Properties"]["ReservedConcurrentExecutions"]
@@ -231,7 +240,7 @@ def test_functions_get_the_names_of_the_data_resources_that_they_use(system: Sys
 def routes_of(function: str) -> list[LazyRoute]:
     """Return the routes of a function, by the modules that its app names."""
     text = (ROOT / "functions" / function / "app.py").read_text()
-    names = re.findall(r'"(stint(?:\.\w+)*\.routes\.\w+)"', text)
+    names = re.findall(r'"(stint(?:\.\w+)*\.routes(?:\.\w+)?)"', text)
     for package, imported in re.findall(
         r"^from (stint\.(?:http|openai_agents)\.routes) import (.+)$", text, re.MULTILINE
     ):
@@ -422,8 +431,8 @@ def test_the_documentation_counts_what_the_alarms_cost() -> None:
     text = (ROOT / "infra" / "aws" / "alarms.yaml").read_text()
 
     alarms, metrics = text.count("Type: AWS::CloudWatch::Alarm"), text.count("MetricStat:")
-    assert (alarms, metrics) == (10, 51)
-    assert "ten alarms over 51 metrics" in (ROOT / "docs" / "production.md").read_text()
+    assert (alarms, metrics) == (13, 56)
+    assert "13 alarms over 56 metrics" in (ROOT / "docs" / "production.md").read_text()
 
 
 def data_resources() -> dict[str, Any]:
@@ -477,7 +486,7 @@ def test_a_deployed_stack_has_a_model_of_bedrock_and_scripted_ones_only_on_reque
 def with_models(system: System) -> list[Function]:
     """Return the functions that know the models."""
     found = [each for each in system.functions if "STINT_SCRIPTED_MODELS" in each.environment]
-    assert len(found) == 8
+    assert len(found) == 9
     return found
 
 

@@ -50,7 +50,8 @@ async def test_a_function_of_the_users_template_is_invoked_by_name(tmp_path: Pat
 
 
 @pytest.mark.parametrize(
-    "function", ["agents", "turns", "responses", "knowledge", "october", "openai_agents", "registry", "worker"]
+    "function",
+    ["agents", "turns", "responses", "knowledge", "october", "openai_agents", "protocols", "registry", "worker"],
 )
 async def test_tools_cannot_invoke_functions_of_stint(tmp_path: Path, function: str) -> None:
     answer = await invoke(template(tmp_path), name=f"stint-{function}")

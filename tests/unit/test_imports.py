@@ -42,6 +42,7 @@ MODULES = {
     "knowledge": 626,
     "october": 636,
     "openai_agents": 642,
+    "protocols": 578,
     "registry": 598,
     "responses": 678,
     "turns": 586,
@@ -212,7 +213,8 @@ def test_a_cold_start_builds_no_type_adapter_of_its_own(function: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "function", ["agents", "turns", "responses", "knowledge", "october", "openai_agents", "registry", "admin"]
+    "function",
+    ["agents", "turns", "responses", "knowledge", "october", "openai_agents", "protocols", "registry", "admin"],
 )
 def test_neither_a_cold_start_nor_an_unknown_path_builds_a_route(function: str) -> None:
     started = start(function)

@@ -107,7 +107,7 @@ def encrypted(**parameters: str) -> Iterator[tuple[str, Any]]:
 def test_one_parameter_sets_the_key_of_tables_bucket_queues_and_logs() -> None:
     found = dict(encrypted(EncryptionKeyArn=KEY))
 
-    assert len([name for name in found if name.endswith("Logs")]) == 13
+    assert len([name for name in found if name.endswith("Logs")]) == 14
     for name, value in found.items():
         assert value is NO_VALUE if name.endswith(" by SQS") else KEY in json.dumps(value), name
     passed = {name: template()["Resources"][name]["Properties"]["Parameters"] for name in ("Data", "Isolation")}
@@ -194,7 +194,16 @@ def test_alarms_about_models_sum_metrics_that_functions_write(alarm: str, metric
     assert metric in observation.metrics.to_document({})
     assert {(each["Namespace"], each["MetricName"]) for each in found} == {("Stint/shop", metric)}
     services = {each["Dimensions"][0]["Value"] for each in found}
-    assert services == {"turns", "responses", "knowledge", "october", "openai_agents", "registry", "worker"}
+    assert services == {
+        "turns",
+        "responses",
+        "knowledge",
+        "october",
+        "openai_agents",
+        "protocols",
+        "registry",
+        "worker",
+    }
     assert {each["Dimensions"][0]["Name"] for each in found} == {"service"}
 
 

@@ -205,6 +205,22 @@ def find_tenant() -> str:
     return principal.tenant if principal is not None else _tenant.get()
 
 
+def find_call_depth() -> int:
+    """Return how many calls of agents have led to the current code (`domain/call_depth.py`)."""
+    principal = _principal.get()
+    return principal.call_depth if principal is not None else 0
+
+
+def raise_call_depth(depth: int) -> None:
+    """Raise the depth of the following code in this context to `depth`, unless it is larger already.
+
+    Nothing lowers it: one request may name several, and a turn keeps the one with which it began.
+    """
+    principal = _principal.get()
+    if principal is not None and depth > principal.call_depth:
+        _principal.set(replace(principal, call_depth=depth))
+
+
 def require_tenant() -> str:
     """Return the tenant as `find_tenant`. Raises RuntimeError if there is none."""
     tenant = find_tenant()

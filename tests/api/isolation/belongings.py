@@ -106,6 +106,10 @@ def create_agents(http: httpx.Client, marker: str) -> dict[str, str]:
         http, f"/v1/agents/{agent['agent_id']}/session", {"session_name": marker, "metadata": {"topic": marker}}
     )
     ids = {"agent_id": agent["agent_id"], "session_id": session["session_id"]}
+    listing = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+    [tool] = post(http, f"/v1/agents/{agent['agent_id']}/mcp", listing)["result"]["tools"]
+    other = post(http, f"/v1/agents/{agent['agent_id']}/session", {"session_name": marker})
+    ids |= {"tool": tool["name"], "mcp_session_id": other["session_id"]}
     message = {"role": "user", "content": f"get_weather for {marker}"}
     waiting = post(http, fill(TURN, ids), {"messages": [message]})
     [step, *_] = waiting["steps"]

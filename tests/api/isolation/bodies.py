@@ -30,6 +30,10 @@ def turn(**fields: Any) -> dict[str, Any]:
     return {"messages": SPOKEN} | fields
 
 
+def frontend_run(**fields: Any) -> dict[str, Any]:
+    return {"threadId": "1", "runId": "1", "messages": [{"id": "1", "role": "user", "content": "Hello"}]} | fields
+
+
 def searching(ids: Ids) -> dict[str, Any]:
     return {"name": SEARCH, "args": {"vector_db_ids": [ids["vector_db_id"]]}}
 
@@ -115,6 +119,30 @@ def post_event(kind: str, **fields: Any) -> dict[str, Any]:
     return {"events": [{"type": f"agent.session.input.{kind}", **fields}]}
 
 
+def mcp_call(tool: str, **arguments: Any) -> dict[str, Any]:
+    """Return a call of MCP, of the revision that needs no headers."""
+    params = {"name": tool, "arguments": {"message": "Hello"} | arguments}
+    return {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+
+
+MCP_CALLS: Sequence[Body] = (
+    lambda ids: mcp_call(ids["tool"]),
+    lambda ids: mcp_call(ids["tool"], session_id=ids["mcp_session_id"]),
+)
+
+
+def a2a(method: str, **params: Any) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+
+
+def a2a_message(**fields: str) -> dict[str, Any]:
+    return {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "Hello"}], **fields}
+
+
+def task_id(ids: Ids) -> str:
+    return f"{ids['turn_id']}.{ids['session_id']}"
+
+
 def answered(ids: Ids) -> dict[str, Any]:
     return {"tool_responses": [{"call_id": ids["call_id"], "tool_name": "get_weather", "content": "Rain"}]}
 
@@ -174,6 +202,25 @@ JSON: Mapping[str, Sequence[Body]] = {
         lambda _: turn(when_busy="merge"),
     ],
     "POST /v1/agents/{agent_id}/session/{session_id}/turn/{turn_id}/resume": [answered],
+    "POST /v1/agents/{agent_id}/ag-ui": [
+        lambda _: frontend_run(),
+        lambda ids: frontend_run(threadId=ids["session_id"]),
+        lambda ids: frontend_run(threadId=ids["session_id"], messages=[]),
+        lambda ids: frontend_run(
+            threadId=ids["turn_id"], messages=[{"id": ids["turn_id"], "role": "user", "content": "Hello"}]
+        ),
+    ],
+    "POST /v1/agents/{agent_id}/a2a": [
+        lambda _: a2a("SendMessage", message=a2a_message()),
+        lambda ids: a2a("SendMessage", message=a2a_message(contextId=ids["session_id"])),
+        lambda ids: a2a("SendMessage", message=a2a_message(taskId=task_id(ids))),
+        lambda ids: a2a("SendStreamingMessage", message=a2a_message(contextId=ids["session_id"])),
+        lambda ids: a2a("GetTask", id=task_id(ids)),
+        lambda _: a2a("ListTasks", includeArtifacts=True),
+        lambda ids: a2a("ListTasks", contextId=ids["session_id"], includeArtifacts=True),
+        lambda ids: a2a("SubscribeToTask", id=task_id(ids)),
+        lambda ids: a2a("CancelTask", id=task_id(ids)),
+    ],
     "POST /v1/agents/sessions": [
         lambda ids: {"environment": {"type": "none"}, "agent_id": ids["agent_id"], "input": "Hello"},
         lambda ids: session() | {"agent_id": ids["agent_id"], "stream": True},
@@ -182,6 +229,8 @@ JSON: Mapping[str, Sequence[Body]] = {
         lambda ids: with_tool(type="toolgroup", name=ids["toolgroup_id"]),
         lambda ids: with_tool(type="file_search", vector_store_ids=[ids["vector_store_id"]]),
     ],
+    "POST /v1/mcp": MCP_CALLS,
+    "POST /v1/agents/{agent_id}/mcp": MCP_CALLS,
     "POST /v1/agents/automations": [
         begins,
         sends,

@@ -26,6 +26,7 @@ PLAIN_QUERIES = frozenset(
         *("limit", "order", "include", "start_index", "purpose", "filter", "stream", "starting_after"),
         *("mcp_endpoint", "start", "end", "group_by", "name", "subject", "export", "status", "metadata"),
         "include_obfuscation",
+        "A2A-Version",
     }
 )
 """Query parameters that name no object of a tenant."""
@@ -83,6 +84,9 @@ WAITING = {
     "{response_id}": "{waiting_response_id}",
 }
 """The ids of messages that wait, in place of those of turns and responses."""
+
+HEADERS = {"POST /v1/agents/{agent_id}/a2a": {"A2A-Version": "1.0"}}
+"""The headers without which an operation does nothing."""
 
 OF_WAITING = ("", "/cancel")
 """The operations on messages that wait, by what follows the id."""
@@ -160,6 +164,8 @@ class RequestTemplate:
     def arguments(self, ids: Ids) -> dict[str, Any]:
         """Return the arguments of an httpx request."""
         given: dict[str, Any] = {"url": fill(self.address, ids), **FORMS.get(self.operation.name, {})}
+        if self.operation.name in HEADERS:
+            given["headers"] = HEADERS[self.operation.name]
         if self.body is not None:
             given["json"] = self.body(ids)
         if self.query:

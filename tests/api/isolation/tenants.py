@@ -25,7 +25,8 @@ class Tenant:
 
     def ids_for(self, template: RequestTemplate, others: Mapping[str, str]) -> dict[str, str]:
         """Return the ids of its objects with some others. A new turn is in a session without turns."""
-        if not template.operation.path.endswith("/turn"):
+        begins = template.operation.path.endswith("/a2a") and "turn_id" not in template.names(self.ids)
+        if not (begins or template.operation.path.endswith("/turn")):
             return {**self.ids, **others}
         session = self.http.post(f"/v1/agents/{self.ids['agent_id']}/session", json={"session_name": "talk"})
         return {**self.ids, "session_id": session.json()["session_id"], **others}

@@ -24,7 +24,18 @@ from tests.clock import CLOCK
 from tests.servers.s3_vectors import S3VectorsServer
 
 Statements = list[dict[str, Any]]
-FUNCTIONS = ("Agents", "Turns", "Responses", "Knowledge", "October", "OpenAIAgents", "Registry", "Admin", "Worker")
+FUNCTIONS = (
+    "Agents",
+    "Turns",
+    "Responses",
+    "Knowledge",
+    "October",
+    "OpenAIAgents",
+    "Protocols",
+    "Registry",
+    "Admin",
+    "Worker",
+)
 OUTPUTS = {
     "TableArn": TABLE_ARN,
     "KeysTableArn": "arn:aws:dynamodb:us-east-1:123456789012:table/keys",

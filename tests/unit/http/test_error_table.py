@@ -19,6 +19,7 @@ from stint.domain.errors import (
     rename_param,
 )
 from stint.http.errors import STATUS, headers_of, respond, status_of
+from stint.http.json_rpc import INTERNAL_ERROR, JsonRpcError
 from stint.retrieval.port import TextTooLong
 
 
@@ -31,6 +32,8 @@ def kinds(parent: type[StintError] = StintError) -> Iterator[type[StintError]]:
 def make(kind: type[StintError]) -> StintError:
     if kind in (NotFound, NotMarkedDeleted):
         return kind("Agent", "x")
+    if issubclass(kind, JsonRpcError):
+        return JsonRpcError(INTERNAL_ERROR, "It went wrong.")
     if kind is TextTooLong:
         return TextTooLong("It went wrong.", 10)
     return kind() if kind is errors.Unexpected else kind("It went wrong.")

@@ -7,6 +7,7 @@ from typing import cast
 import pytest
 from fastapi import APIRouter
 from fastapi.testclient import TestClient
+from starlette.routing import Match
 
 from stint.apis.openai import OpenAIServices
 from stint.http.app import create_app
@@ -49,3 +50,24 @@ def test_unknown_paths_and_methods_are_the_errors_of_the_app(client: TestClient)
 
     assert (missing.status_code, missing.json()["error"]["code"]) == (404, "route_not_found")
     assert (wrong.status_code, wrong.headers["allow"]) == (405, "POST")
+
+
+@pytest.mark.parametrize(
+    ("path", "found"),
+    [
+        ("/v1/agents/a1/mcp", True),
+        ("/v1/agents/a1/mcp/.well-known/x", True),
+        ("/v1/agents/a%2Fb/mcp", True),
+        ("/v1/agents/a1/mcp2", False),
+        ("/v1/agents/a1/session/mcp", False),
+        ("/v1/agents/mcp", False),
+        ("/v2/agents/a1/mcp", False),
+        ("/v1/mcp", True),
+    ],
+)
+def test_a_name_in_braces_is_one_part_of_a_path(path: str, found: bool) -> None:
+    router = LazyRouter(MODULE, "/v1/mcp", "/v1/agents/{agent_id}/mcp")
+
+    for stage in ("", "/prod"):
+        match, _ = router.matches({"type": "http", "path": stage + path, "root_path": stage})
+        assert match is (Match.FULL if found else Match.NONE)

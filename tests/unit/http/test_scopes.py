@@ -66,10 +66,17 @@ def statuses(answers: dict[str, httpx.Response], *among: int) -> set[str]:
     return {route for route, answer in answers.items() if answer.status_code in among}
 
 
-OPEN = {"GET /v1/health", "GET /health"}
+OPEN = {
+    "GET /v1/health",
+    "GET /health",
+    "GET /.well-known/agent-card.json",
+    "GET /.well-known/oauth-protected-resource",
+    "GET /.well-known/oauth-protected-resource/v1/mcp",
+    "GET /v1/mcp/.well-known/oauth-protected-resource",
+}
 
 
-def test_only_the_routes_of_health_are_open() -> None:
+def test_only_health_and_descriptions_of_the_server_are_open() -> None:
     assert len(ROUTES) > 100
     assert {route for route, scope in ROUTE_SCOPES.items() if scope is None} == OPEN
     assert {f"GET {path}" for path in OPEN_PATHS} == OPEN

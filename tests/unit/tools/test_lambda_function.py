@@ -149,7 +149,7 @@ async def test_the_key_of_the_call_travels_in_the_client_context(api: ScriptedHT
     await LambdaFunctions().invoke(group(), Invocation("order", {"do": "echo"}, "call_1", key="turn:1:call_1"))
 
     context = json.loads(base64.b64decode(api.requests[0].headers["x-amz-client-context"]))
-    names = {"tool_name": "order", "toolgroup_id": "lambda::orders"}
+    names = {"tool_name": "order", "toolgroup_id": "lambda::orders", "call_depth": "1"}
     assert context == {"custom": {"idempotency_key": "turn:1:call_1", "tool_call_id": "call_1", **names}}
 
 

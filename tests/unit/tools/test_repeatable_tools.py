@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from tests.servers.mcp_replies import refuse_discovery
 from tests.servers.scripted_http import ScriptedHTTPServer
 from tests.unit.tools.mcp.test_mcp import LISTING, answer, group
 
@@ -34,6 +35,7 @@ async def test_the_hints_of_an_mcp_server_count_unless_the_registration_decides(
         {"name": f"t{n}", "inputSchema": {"type": "object"}, "annotations": hints} for n, hints in enumerate(HINTS)
     ]
     listing.append({"name": "plain", "inputSchema": {"type": "object"}})
+    server.aside = refuse_discovery
     server.script(*LISTING[:2], answer(1, {"tools": listing}))
     tools = McpTools(guard, timeout=60)
     toolgroup = Toolgroup("mcp::test", "model-context-protocol", mcp_endpoint=server.url, config=args)

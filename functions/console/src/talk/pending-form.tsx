@@ -30,6 +30,14 @@ export interface PendingApproval {
   server: string;
   name: string;
   input: string;
+  /** Forms of the tool's server, which asks in the middle of the call. */
+  forms?: readonly AskedForm[];
+}
+
+export interface AskedForm {
+  key: string;
+  message: string;
+  schema: JsonSchema;
 }
 
 export interface Answers {
@@ -37,6 +45,8 @@ export interface Answers {
   results: Readonly<Record<string, string>>;
   /** Decisions by the id of the request. */
   approvals: Readonly<Record<string, boolean>>;
+  /** What is filled into the forms of servers, by the id of the request. */
+  inputs: Readonly<Record<string, Record<string, unknown>>>;
 }
 
 interface PendingFormProps {
@@ -171,15 +181,29 @@ function ApprovalForm({
   problems,
   onChange,
 }: OneProps & { approval: PendingApproval }): JSX.Element {
-  const { requestId, server, name, input } = approval;
+  const { requestId, server, name, input, forms = [] } = approval;
   return (
     <fieldset class="pending-call">
       <legend>
         {server && server !== name && `${cut(server, 60)} · `}
         <code>{cut(name, 100)}</code>
       </legend>
-      <p>The server runs this call only if you approve it.</p>
+      <p>
+        {forms.length === 0
+          ? "The server runs this call only if you approve it."
+          : "The server of this tool, which others may run, asks you. Give it no passwords."}
+      </p>
       <LongText text={prettyJson(input)} label="Arguments" />
+      {forms.map((form) => (
+        <AskedFields
+          key={form.key}
+          form={form}
+          at={fieldKey(requestId, form)}
+          answers={answers}
+          problems={problems}
+          onChange={onChange}
+        />
+      ))}
       <div class="actions" role="radiogroup" aria-label={`Decision on ${cut(name, 60)}`}>
         {(["approve", "deny"] as const).map((choice) => (
           <Check
@@ -197,6 +221,34 @@ function ApprovalForm({
         </p>
       )}
     </fieldset>
+  );
+}
+
+const fieldKey = (requestId: string, form: AskedForm) => (field: string) => `${requestId}\n${form.key}\n${field}`;
+
+function AskedFields({
+  form,
+  at,
+  answers,
+  problems,
+  onChange,
+}: OneProps & { form: AskedForm; at: (field: string) => string }): JSX.Element {
+  const fields = fieldsOf(form.schema);
+  const own = (texts: FieldTexts) => Object.fromEntries(fields.map(({ name }) => [name, texts[at(name)] ?? ""]));
+  return (
+    <>
+      <LongText text={form.message} label="Question" />
+      {fields.length > 0 && (
+        <SchemaForm
+          fields={fields}
+          texts={own(answers)}
+          problems={own(problems)}
+          onChange={(texts) =>
+            onChange(Object.fromEntries(Object.entries(texts).map(([each, text]) => [at(each), text])))
+          }
+        />
+      )}
+    </>
   );
 }
 
@@ -221,11 +273,22 @@ function checkAnswers(
     results[callId] = JSON.stringify(value);
   }
   const decisions: Record<string, boolean> = {};
-  for (const { requestId } of approvals) {
+  const inputs: Record<string, Record<string, unknown>> = {};
+  for (const { requestId, forms = [] } of approvals) {
     if (!answers[requestId]) problems[requestId] = "Approve or deny the call.";
     decisions[requestId] = answers[requestId] === "approve";
+    if (!decisions[requestId] || forms.length === 0) continue;
+    const filled = forms.map((form): [string, unknown] => {
+      const at = fieldKey(requestId, form);
+      const fields = fieldsOf(form.schema);
+      const texts = Object.fromEntries(fields.map(({ name }) => [name, answers[at(name)] ?? ""]));
+      const [value, found] = readFields(fields, texts);
+      for (const [name, problem] of Object.entries(found)) problems[at(name)] = problem;
+      return [form.key, value];
+    });
+    inputs[requestId] = forms.length === 1 ? (filled[0]![1] as Record<string, unknown>) : Object.fromEntries(filled);
   }
-  return [{ results, approvals: decisions }, problems];
+  return [{ results, approvals: decisions, inputs }, problems];
 }
 
 function parseObject(text: string): Record<string, unknown> | null {

@@ -10,7 +10,7 @@ import { turnPath } from "../read/paths";
 import { type JsonSchema, schemaOfParameters } from "../schema";
 import type { Turn } from "../turns";
 import type { Conversation } from "./conversation";
-import { type Answers, type PendingApproval, type PendingCall, PendingForm } from "./pending-form";
+import { type Answers, type AskedForm, type PendingApproval, type PendingCall, PendingForm } from "./pending-form";
 import { RunView } from "./run-view";
 import { waitingCalls } from "./turn-parts";
 import { failureOfTurn, type TurnBody, type TurnRun } from "./turn-run";
@@ -32,9 +32,9 @@ export function TurnView({ talk, run, tools, onSendAgain }: TurnViewProps): JSX.
   const fixed = run.state.value.document?.pending_arguments ?? {};
   const approvals = waiting
     .filter(({ callId }) => asked.has(callId))
-    .map((call) => toApproval(call, fixed[call.callId]));
+    .map((call) => ({ ...toApproval(call, fixed[call.callId]), forms: formsOf(run, call.callId) }));
   const url = addressOf("/v1/agents/{agent_id}/session/{session_id}/turn", { ...talk.at }).href;
-  const send = ({ results, approvals: decisions }: Answers) =>
+  const send = ({ results, approvals: decisions, inputs }: Answers) =>
     void talk.resume(run, {
       tool_responses: calls.map(({ callId, name }) => ({
         call_id: callId,
@@ -43,7 +43,11 @@ export function TurnView({ talk, run, tools, onSendAgain }: TurnViewProps): JSX.
         metadata: null,
       })),
       ...(approvals.length > 0 && {
-        approvals: approvals.map(({ requestId }) => ({ call_id: requestId, approve: decisions[requestId]! })),
+        approvals: approvals.map(({ requestId }) => ({
+          call_id: requestId,
+          approve: decisions[requestId]!,
+          ...(inputs[requestId] && { input: inputs[requestId] }),
+        })),
       }),
     });
   const sendAgain = () => {
@@ -78,6 +82,12 @@ export function TurnView({ talk, run, tools, onSendAgain }: TurnViewProps): JSX.
       )}
     </RunView>
   );
+}
+
+/** Return the forms with which the server of a call's tool asks. */
+function formsOf(run: TurnRun, callId: string): AskedForm[] {
+  const forms = run.state.value.document?.pending_inputs?.[callId] ?? {};
+  return Object.entries(forms).map(([key, { message, requested_schema: schema }]) => ({ key, message, schema }));
 }
 
 /** Return a call for approval with the arguments with which it runs: args of the agent replace those of the model. */

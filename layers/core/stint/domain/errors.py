@@ -55,6 +55,12 @@ class InvalidRequest(StintError):
     type = "invalid_request_error"
 
 
+class CallTooDeep(InvalidRequest):
+    """Too many agents have called each other before this run (`domain/call_depth.py`)."""
+
+    code = "call_too_deep"
+
+
 class UnsupportedMediaType(InvalidRequest):
     """The Content-Type of a request's body is not JSON."""
 

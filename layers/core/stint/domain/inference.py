@@ -14,7 +14,7 @@ from stint.dataclasses import dataclass, field
 from stint.domain.content import Content
 from stint.domain.fields import Omitted, is_unset
 from stint.domain.schema import Request, Schema
-from stint.domain.tools import ToolCall, ToolChoice
+from stint.domain.tools import AskedInput, ToolCall, ToolChoice
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +131,8 @@ class AnswerDetails(Schema):
     """The ids of the calls that the tool choice forbids."""
     service_tier: Omitted[str] = None
     """The tier that served, unless that is the default."""
+    asked: Omitted[dict[str, AskedInput]] = None
+    """What the servers of tools ask the client, by the ids of their calls, which are not finished."""
     cuts: Omitted[list[int]] = None
     """The places before which messages were dropped for this answer, one after the other; see `Transcript.shorten`."""
 

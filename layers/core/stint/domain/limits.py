@@ -175,3 +175,6 @@ MAX_CODE_FILES = 20
 
 MAX_CODE_BYTES = 3_500_000
 """Maximum bytes of the files that code can read. Each run sends them to the sandbox, whose event has 6 MB."""
+
+MAX_CALL_DEPTH = 5
+"""The largest depth of a run: how many calls of agents have led to it (`domain/call_depth.py`)."""

@@ -21,7 +21,7 @@ from typing import Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from stint.dataclasses import dataclass
+from stint.dataclasses import dataclass, field
 from stint.domain.ids import TENANT, TENANT_PATTERN
 
 Scope = Literal["use", "knowledge:write", "registry:write", "users:act", "webhooks:write", "admin"]
@@ -64,7 +64,8 @@ class Principal:
     """An authenticated caller. `subject` is the key's owner, or the `sub` of a token.
 
     `key_id` is empty unless an API key was sent. `models` are patterns of model ids, such as `openai/*`; empty: all.
-    `expires_at` is the end of the key or token, in seconds since 1970; None: it has none.
+    `expires_at` is the end of the key or token, in seconds since 1970; None: it has none. `call_depth` is that of the
+    request (`domain/call_depth.py`): it says how the caller came here, not who it is.
     """
 
     tenant: str
@@ -74,6 +75,7 @@ class Principal:
     models: tuple[str, ...] = ()
     budgets: Budgets = NO_BUDGETS
     expires_at: int | None = None
+    call_depth: int = field(default=0, compare=False)
 
     def has_scope(self, scope: Scope) -> bool:
         """Return whether the caller has a scope. `registry:write` is the only one that includes another."""
@@ -95,6 +97,7 @@ class Principal:
             "models": json.dumps(self.models),
             "budgets": self.budgets.model_dump_json(exclude_none=True),
             **({} if self.expires_at is None else {"expires_at": str(self.expires_at)}),
+            **({"call_depth": str(self.call_depth)} if self.call_depth else {}),
         }
 
     @classmethod
@@ -112,6 +115,7 @@ class Principal:
             models=_list_of_texts(texts["models"]),
             budgets=Budgets.model_validate_json(texts["budgets"]),
             expires_at=int(str(context["expires_at"])) if "expires_at" in context else None,
+            call_depth=int(str(context.get("call_depth", 0))),
         )
 
 

@@ -198,6 +198,20 @@ class ToolCall(Schema):
         return self.arguments_json or json.dumps(arguments)
 
 
+class ElicitedForm(Schema):
+    """A form of a tool's server, which its client fills in (`stint.domain.elicitations`)."""
+
+    message: str
+    requested_schema: dict[str, Any]
+
+
+class AskedInput(Schema):
+    """The question of a tool's server in the middle of a call. Nobody else sees its `state`."""
+
+    forms: dict[str, ElicitedForm]
+    state: str | None = None
+
+
 NO_FILTERS = "The search engines support no filters, locations or offline modes. Remove it"
 
 

@@ -22,6 +22,7 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from stint.caller import NO_ATTEMPT, RequestAttempt, find_end_user, require_principal, set_attempt
+from stint.domain.json_text import parse_json
 from stint.domain.principals import ANONYMOUS
 
 RETRY_COUNT = "x-stainless-retry-count"
@@ -85,6 +86,17 @@ def hash_body(headers: Headers, body: bytes) -> str:
     found = BOUNDARY.match(headers.get("content-type", ""))
     stable = body.replace(found.group(1).encode("latin-1"), b"") if found else body
     return sha256(stable).hexdigest()
+
+
+def hash_call(body: bytes) -> str:
+    """Return the SHA-256 of a call by JSON-RPC without its id, which is another one in each attempt of a client."""
+    try:
+        call = parse_json(body)
+    except ValueError:
+        return sha256(body).hexdigest()  # it is refused
+    if isinstance(call, dict):
+        call.pop("id", None)
+    return sha256(json.dumps(call, sort_keys=True).encode()).hexdigest()
 
 
 def source_of(scope: Scope) -> str:

@@ -37,6 +37,7 @@ from starlette.exceptions import HTTPException
 
 from stint.domain.errors import (
     LONGEST_PARAM,
+    CallTooDeep,
     Conflict,
     ContextLengthExceeded,
     DeadlineExceeded,
@@ -72,6 +73,7 @@ logger = logging.getLogger(__name__)
 
 STATUS: dict[type[StintError], int] = {
     InvalidRequest: 400,
+    CallTooDeep: 400,
     ContextLengthExceeded: 400,
     ToolUnauthorized: 401,
     QuotaExceeded: 402,

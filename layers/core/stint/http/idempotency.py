@@ -22,6 +22,7 @@ How a request that ran has ended decides what its repetition finds:
     fails after it was taken over, or after it sent a     is free, with the id        finds what was created
     call that must not be sent twice
     resumes a turn, and streams its failure               has the answer              gets it
+    is a call by JSON-RPC, however it ends                is free, with the id        finds what was created
     is cancelled, or its process dies                     is held until it lapses     waits, then takes over
 
 The status is sent before a stream fails, so failures are also read from the last event. The answer
@@ -43,7 +44,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from stint.caller import NO_ATTEMPT, EarlierRunUnavailable, RequestAttempt, end_users_of, require_principal, set_attempt
 from stint.domain.errors import Conflict, InvalidRequest
 from stint.domain.idempotency import StoredAnswer
-from stint.http.attempts import hash_body, place_of_request, read_body, receive_body
+from stint.http.attempts import hash_body, hash_call, place_of_request, read_body, receive_body
 from stint.http.deadline import deadline_of
 from stint.http.errors import document_of, headers_of, status_of
 from stint.http.scopes import RouteRule
@@ -60,7 +61,7 @@ USER_FIELDS = ("user", "safety_identifier")
 MAY_NAME_USERS = (b'"user"', b'"safety_identifier"', b"\\u00")
 """Parts of each body that names an end user, whose fields may be written with escapes."""
 
-KEPT_HEADERS = ("content-type", "x-accel-buffering")
+KEPT_HEADERS = ("content-type", "x-accel-buffering", "stint-session-id")
 
 RETURNED_ONCE = (
     "A request with this Idempotency-Key created an API key, whose secret was returned once and is not stored. "
@@ -68,8 +69,9 @@ RETURNED_ONCE = (
 )
 
 ENDINGS = frozenset({"turn_complete", "turn_awaiting_input"})
-FAILURES = frozenset({"response.failed", "error"})
-"""The types of the last events of turns that ended, and of responses that failed."""
+RUN_FINISHED = "RUN_FINISHED"
+FAILURES = frozenset({"response.failed", "error", "RUN_ERROR"})
+"""The types of the last events of turns and runs that ended, and of responses and runs that failed."""
 
 
 async def handle_once(handle: ASGIApp, rule: RouteRule, scope: Scope, receive: Receive, send: Send) -> None:
@@ -83,12 +85,13 @@ async def handle_once(handle: ASGIApp, rule: RouteRule, scope: Scope, receive: R
         RequestRunning: the first request runs longer than this one may.
     """
     key = key_of(Headers(scope=scope))
-    if not rule.repeated.is_remembered:
+    if not rule.repeated.is_remembered or rule.repeated.is_routed:
         await handle(scope, receive, send)
         return
     body, receive_again = await read_body(receive)
     requests: IdempotentRequests = scope["app"].state.make_services(require_principal().tenant).idempotent_requests
-    deadline, body_hash = deadline_of(Request(scope)), hash_body(Headers(scope=scope), body)
+    body_hash = hash_call(body) if rule.repeated.is_call else hash_body(Headers(scope=scope), body)
+    deadline = deadline_of(Request(scope))
     follow = make_follow(handle, scope, body, receive, send=send) if rule.repeated.is_followed else None
     request = await requests.acquire(digest_of(scope, key), body_hash, deadline, follow)
     if request is None:
@@ -255,7 +258,7 @@ class AnswerRecorder:
 
     async def _finish(self) -> None:
         body = b"".join(self._parts)
-        if self._has_failed(body):
+        if self._rule.repeated.is_call or self._has_failed(body):
             begun = any(name in body for name in RUN_IDS)
             await self.note_failure(may_have_begun=begun or not 400 <= self._status < 500)
             return
@@ -289,7 +292,11 @@ def is_failure(event: dict[str, Any]) -> bool:
 
 
 def is_ending(event: dict[str, Any]) -> bool:
-    """Return whether an event ends the stream of a turn."""
+    """Return whether an event ends the stream of a turn: that of Llama Stack or AG-UI, or a result of JSON-RPC."""
+    if "jsonrpc" in event:
+        return "result" in event
+    if event.get("type") == RUN_FINISHED:
+        return True
     inner = event.get("event")
     payload = inner.get("payload") if isinstance(inner, dict) else None
     return isinstance(payload, dict) and payload.get("event_type") in ENDINGS

@@ -140,12 +140,14 @@ class LazyRoute(APIRoute):
 class LazyRouter(BaseRoute):
     """The routes of a module that is imported with the first request for one of its `prefixes`.
 
-    It comes after the routers whose paths begin alike, because it takes all requests for these.
+    It comes after the routers whose paths begin alike, because it takes all requests for these. A name in braces in a
+    prefix is one part of a path, as in the path of a route.
     """
 
     def __init__(self, module: str, *prefixes: str) -> None:
         self.module = module
-        self.prefixes = prefixes
+        self.prefixes = tuple(each for each in prefixes if "{" not in each)
+        self.patterns = tuple(each for each in prefixes if "{" in each)
 
     @cached_property
     def router(self) -> Router:
@@ -153,12 +155,23 @@ class LazyRouter(BaseRoute):
         return Router(routes=scoped_routes(import_module(self.module).router), redirect_slashes=False)
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
-        stage = scope.get("root_path", "")
-        found = scope["type"] == "http" and scope["path"].removeprefix(stage).startswith(self.prefixes)
+        if scope["type"] != "http":
+            return Match.NONE, {}
+        path = scope["path"].removeprefix(scope.get("root_path", ""))
+        found = path.startswith(self.prefixes) or any(begins_as(path, each) for each in self.patterns)
         return (Match.FULL if found else Match.NONE), {}
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         await self.router(scope, receive, send)
+
+
+def begins_as(path: str, pattern: str) -> bool:
+    """Return whether the first parts of a path are those of a pattern, in which a name in braces is any part."""
+    expected = pattern.split("/")
+    parts = path.split("/", len(expected))
+    return len(parts) >= len(expected) and all(
+        part if name.startswith("{") else part == name for name, part in zip(expected, parts, strict=False)
+    )
 
 
 def scoped_routes(router: APIRouter) -> list[BaseRoute]:

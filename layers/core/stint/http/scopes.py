@@ -21,8 +21,10 @@ A POST may be sent again with the same Idempotency-Key, or by a client that retr
     RETRIED     gets the stored answer     finds what was created      waits                     finds what was created
     RUN         gets the stored answer     finds the run               follows the run           finds the run
     RESUMPTION  gets the stored answer     runs                        follows the run           runs
+    ROUTED      as its function decides, which knows what the body asks for                      runs
+    CALL        finds the run              finds the run               follows the run           runs
 
-docs/decisions.md, entry 99, has the reasons.
+docs/decisions.md, entries 99 and 163, have the reasons.
 """
 
 from collections.abc import Callable
@@ -43,10 +45,22 @@ RouteScope = Scope | Literal["any"] | None
 END_USER_HEADER = "x-stint-user"
 """The header that names the end user for whom a request acts."""
 
+CALL_DEPTH_HEADER = b"stint-call-depth"
+"""The header with the depth of a call, as ASGI has it (`domain/call_depth.py`)."""
+
 WARNING = "stint.warning"
 """The key of a request's scope that has the value of the header `x-stint-warning` of its response."""
 
-OPEN_PATHS = frozenset({"/v1/health", "/health"})
+OPEN_PATHS = frozenset(
+    {
+        "/v1/health",
+        "/health",
+        "/.well-known/agent-card.json",
+        "/.well-known/oauth-protected-resource",
+        "/.well-known/oauth-protected-resource/v1/mcp",
+        "/v1/mcp/.well-known/oauth-protected-resource",
+    }
+)
 """Paths that need no caller, which the middleware lets through before a route is found. Their routes require None."""
 
 RULE = "stint_rule"
@@ -65,6 +79,11 @@ class Repetition:
     """A client's retry without a key finds what the first attempt created."""
     is_followed: bool = False
     """A repetition with the key follows the run of the first request."""
+    is_routed: bool = False
+    """The function of the route finds repetitions itself: its path does not say what a request does."""
+    is_call: bool = False
+    """It is a call by JSON-RPC. Its id is not compared, as clients count with it, and is in the answer. So no answer is
+    stored: a repetition gets one of its own."""
 
 
 ANSWER = Repetition()
@@ -73,6 +92,8 @@ OBJECT = Repetition(keeps_id=True)
 RETRIED = Repetition(keeps_id=True, is_found=True)
 RUN = Repetition(keeps_id=True, is_found=True, is_followed=True)
 RESUMPTION = Repetition(is_followed=True)
+ROUTED = Repetition(keeps_id=True, is_followed=True, is_routed=True)
+CALL = Repetition(keeps_id=True, is_followed=True, is_call=True)
 
 
 @dataclass(frozen=True)

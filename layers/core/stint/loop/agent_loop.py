@@ -35,7 +35,7 @@ from stint.domain.run_outcome import RunStatus
 from stint.domain.steps import Step
 from stint.loop.answer import Answer
 from stint.loop.model_call import with_deadline
-from stint.loop.next_step import Finish, NextStep, RunTools, decide, ending_of, status_after
+from stint.loop.next_step import AwaitClient, Finish, NextStep, RunTools, decide, ending_of, status_after
 from stint.loop.output_guard import OutputGuard
 from stint.loop.run import Run
 from stint.loop.screening import Screening, screen, shield_start
@@ -77,7 +77,7 @@ async def run_loop(run: Run, first: RunTools | None = None) -> AsyncGenerator[Lo
                         async for event in events:
                             yield event
                 # Without `then` it stays a round of tools, so that the model is called with the results.
-                next_step = next_step.then or next_step
+                next_step = AwaitClient() if run.asked else next_step.then or next_step
             if not isinstance(next_step, RunTools):
                 yield RunEnded(status_after(next_step))
                 return

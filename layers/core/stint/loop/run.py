@@ -27,7 +27,7 @@ from stint.domain.run_outcome import ErrorInfo, IncompleteReason, RunOutcome, Ru
 from stint.domain.schema import now
 from stint.domain.steps import MemoryRetrievalStep, ShieldCallStep, Step, ToolExecutionStep
 from stint.domain.stored_messages import CompactedHistory
-from stint.domain.tools import ToolCall, ToolChoice
+from stint.domain.tools import AskedInput, ToolCall, ToolChoice
 from stint.loop.model_call import Inference, with_deadline
 from stint.loop.output_guard import Check
 from stint.loop.plan import InputLength, Plan
@@ -129,6 +129,8 @@ class Run:
     """The model call that is being opened or read."""
     unsent: set[str] = field(default_factory=set)
     """The ids of the calls of the last answer that did not start."""
+    asked: dict[str, AskedInput] = field(default_factory=dict)
+    """What the servers of tools ask the client, by the ids of the calls, for which the run waits."""
     called: set[str] = field(default_factory=set)
     """The names of the tools that were called before, in this turn (including its resumes) or response."""
     history_is_full: bool = False

@@ -9,6 +9,7 @@ when its turn comes. The states of a call:
     sent        it runs. Unless its tool is repeatable, it is never sent again
     early       its result is stored, and its step is not
     stored      its step is stored and was announced
+    asks        it is not finished: its step is stored without a result, and the run waits for the client
     left over   it had finished when time ran out: its step is stored, but no event shows it
 
 First the lease is checked, then calls are marked as sent, if the log does not show it by their answer, then they start.
@@ -29,9 +30,10 @@ from stint.domain.schema import now
 from stint.domain.steps import ShieldCallStep, ToolExecutionStep
 from stint.domain.tools import ToolCall, ToolResponse
 from stint.loop.model_call import with_deadline
-from stint.loop.next_step import RunTools, ending_of
+from stint.loop.next_step import AwaitClient, Finish, RunTools, ending_of
 from stint.loop.run import Run
 from stint.loop.screening import BoundShield, shield_start
+from stint.loop.toolbox import InputAsked
 from stint.metering import count_tool_calls
 from stint.net.large_answers import serialize_large_answers
 from stint.run_stop import raise_if_stopped
@@ -58,7 +60,7 @@ async def answer_calls(run: Run, next_step: RunTools) -> AsyncGenerator[StepEven
     run.tool_calls += len(calls)
     run.called.update(call.tool_name for call in calls)
     count_tool_calls(len(fresh))
-    running = ToolRound.start(run, calls, known)
+    running = ToolRound.start(run, calls, known, can_wait=not isinstance(next_step.then, Finish))
     left = [*calls]
     try:
         while left:
@@ -69,16 +71,17 @@ async def answer_calls(run: Run, next_step: RunTools) -> AsyncGenerator[StepEven
             yield StepProgress(step_type="tool_execution", step_id=step_id, delta=delta)
             answered = await running.wait_for(call)
             left.pop(0)
-            ending = None if left else ending_of(run, next_step.then)
+            ending = None if left else ending_of(run, AwaitClient() if run.asked else next_step.then)
+            details = AnswerDetails(asked=run.asked) if run.asked and ending is not None else None
             check = answered.check
             # The ending belongs to the last record, which is the check's if there is one.
-            stored = await run.store_step(answered.step, None if check else ending)
+            stored = await run.store_step(answered.step, *((None,) if check else (ending, details)))
             for event in image_events(answered.step):
                 yield event
             yield stored
             if check is not None:
                 yield shield_start(check.step_id, check.metadata or {})
-                yield await run.store_step(check, ending)
+                yield await run.store_step(check, ending, details)
     except (DeadlineExceeded, Stopped, Cancelled):
         # `close` in the `finally` cancels the others, whose effects are unknown: the transcript says so.
         for step in running.finished(left):
@@ -127,8 +130,10 @@ class ToolRound:
     stored: set[str] = field(default_factory=set)
 
     @classmethod
-    def start(cls, run: Run, calls: Sequence[ToolCall], known: Mapping[str, ToolExecutionStep]) -> "ToolRound":
-        """Start calls. Those with a `known` step are not run."""
+    def start(
+        cls, run: Run, calls: Sequence[ToolCall], known: Mapping[str, ToolExecutionStep], *, can_wait: bool
+    ) -> "ToolRound":
+        """Start calls. Those with a `known` step are not run. `can_wait`: the run may wait for what they ask."""
         started_at, slots, large = now(), asyncio.Semaphore(CALLS_AT_ONCE), asyncio.Lock()
         by_id = {call.call_id: call for call in calls}
         ids: dict[str, str] = {}
@@ -149,8 +154,13 @@ class ToolRound:
                     key, store_result = run.key_of(call), run.log.store_result
                     toolbox, budget = run.plan.toolbox, run.results
                     inspect = check.inspect if check else None
-                    response = await toolbox.respond(call, key, store_result, budget, inspect)
-            step = tool_step(run.run_id, ids[call.call_id], started_at, call, response=response)
+                    try:
+                        responses = [await toolbox.respond(call, key, store_result, budget, inspect)]
+                    except InputAsked as question:
+                        responses = [] if can_wait else [cannot_wait(call)]
+                        if can_wait:
+                            run.asked[call.call_id] = question.asked
+            step = tool_step(run.run_id, ids[call.call_id], started_at, call, responses=responses)
             return AnsweredCall(step, check.to_step(run.run_id) if check else None)
 
         tasks = {call_id: asyncio.create_task(answer(call)) for call_id, call in by_id.items()}
@@ -179,7 +189,8 @@ class ToolRound:
     def arrived(self) -> dict[str, AnsweredCall]:
         """Return the results that are not stored."""
         done = {call_id: task for call_id, task in self.tasks.items() if is_finished(task)}
-        return {call_id: task.result() for call_id, task in done.items() if call_id not in self.stored}
+        left = done.keys() - self.stored - self.run.asked.keys()
+        return {call_id: task.result() for call_id, task in done.items() if call_id in left}
 
     def finished(self, calls: Sequence[ToolCall]) -> list[ToolExecutionStep | ShieldCallStep]:
         """Return the steps of those calls that have finished."""
@@ -193,6 +204,12 @@ class ToolRound:
         await asyncio.gather(*self.tasks.values(), return_exceptions=True)
 
 
+def cannot_wait(call: ToolCall) -> ToolResponse:
+    """Return the result of a call that asks the client of a run which ends."""
+    said = "The server of the tool asked the user, but the run ends here, so the call did not finish."
+    return ToolResponse(call_id=call.call_id, tool_name=call.tool_name, content=said, metadata={"error": True})
+
+
 def make_check(shields: Sequence[BoundShield], call: ToolCall) -> "ResultCheck":
     from stint.loop.tool_shields import ResultCheck  # noqa: PLC0415 - few agents have shields of tools
 
@@ -204,13 +221,14 @@ def is_finished(task: "asyncio.Task[AnsweredCall]") -> bool:
 
 
 def tool_step(
-    run_id: str, step_id: str, started_at: datetime, call: ToolCall, response: ToolResponse
+    run_id: str, step_id: str, started_at: datetime, call: ToolCall, responses: list[ToolResponse]
 ) -> ToolExecutionStep:
+    """Return the step of a call. One that asks the client has no response yet, and gets another step later."""
     return ToolExecutionStep(
         turn_id=run_id,
         step_id=step_id,
         started_at=started_at,
         completed_at=now(),
         tool_calls=[call],
-        tool_responses=[response],
+        tool_responses=responses,
     )

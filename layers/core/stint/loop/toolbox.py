@@ -16,7 +16,7 @@ from stint.domain.content import Content
 from stint.domain.errors import InvalidRequest, StintError
 from stint.domain.inference import ToolSignature
 from stint.domain.limits import MAX_SERVER_TOOLS
-from stint.domain.tools import GENERATED_IMAGE, ToolCall, ToolResponse
+from stint.domain.tools import GENERATED_IMAGE, AskedInput, ToolCall, ToolResponse
 from stint.loop.result_budget import SPENT, ResultBudget
 from stint.loop.screening import BoundShield, ToolShields, merge_shields
 from stint.loop.tool_timeout import run_with_grace
@@ -30,7 +30,8 @@ from stint.tools.port import (
     ToolProvider,
 )
 
-if TYPE_CHECKING:  # few runs call a tool that has a schema to check
+if TYPE_CHECKING:  # few runs call a tool that has a schema to check, or asks
+    from stint.domain.elicitations import AnsweredInput
     from stint.json_schema.document import SchemaDocument
 
 logger = logging.getLogger(__name__)
@@ -59,6 +60,14 @@ class ServerTool:
     provider: ToolProvider
     args: Mapping[str, Any] = field(default_factory=dict)
     alias: str | None = None
+
+
+class InputAsked(Exception):
+    """A call is not finished: the server of its tool asks the client."""
+
+    def __init__(self, asked: AskedInput) -> None:
+        super().__init__("The server of a tool asks the client.")
+        self.asked = asked
 
 
 def refuse_too_many(tools: Collection[object], param: str, advice: str) -> None:
@@ -144,7 +153,7 @@ class Toolbox:
         """Return the result of a call. Every failure becomes a result for the model, so that it can continue.
 
         `key` is unique to the call, see `Invocation`. The call does not run if the `budget` is used up. `inspect` sees
-        the outcome before anything of it is stored.
+        the outcome before anything of it is stored. Raises InputAsked if the call is not finished.
         """
         budget = budget or ResultBudget()
         outcome = failure(SPENT) if budget.spent else await self.invoke(call, key)
@@ -154,6 +163,8 @@ class Toolbox:
         budget.count(size_of(outcome.content) + STRUCTURED * structured + attached + outcome.refused)
         if inspect is not None:
             outcome = await inspect(outcome)
+        if outcome.asks is not None:
+            raise InputAsked(outcome.asks)
         content, metadata = outcome.content, {**outcome.metadata}
         if structured > self.result_bytes:
             metadata.pop("structured_content", None)  # the content is its text form, which is stored whole
@@ -186,10 +197,15 @@ class Toolbox:
         outcome = await self.run_tool(tool, call, arguments, key)
         return note_undeclared(outcome, tool.signature, undeclared) if undeclared else outcome
 
+    def find_answered(self, _call: ToolCall) -> "AnsweredInput | None":
+        """Return the client's answers to what a call has asked; None if it has asked nothing."""
+        return None
+
     async def run_tool(self, tool: ServerTool, call: ToolCall, arguments: dict[str, Any], key: str) -> ToolOutcome:
         """Run a tool. Every failure becomes an outcome."""
         data, fixed = dict(self.provider_data), frozenset(tool.args)
-        invocation = Invocation(tool.signature.name, arguments, call.call_id, data, key, fixed, self.session)
+        name, answered = tool.signature.name, self.find_answered(call)
+        invocation = Invocation(name, arguments, call.call_id, data, key, fixed, self.session, answered)
         extra = {"toolgroup_id": tool.toolgroup.toolgroup_id, "tool_name": tool.signature.name}
         try:
             return await run_with_grace(tool.provider.invoke(tool.toolgroup, invocation), extra)

@@ -2,7 +2,16 @@
 
 from stint.domain.llama_stack.events import Event, TurnAwaitingInput, TurnComplete, TurnFailed, TurnStart
 from stint.domain.llama_stack.turns import Turn
-from stint.domain.run_events import ImageDelta, StepComplete, StepProgress, StepStart, TextDelta, ToolCallDelta
+from stint.domain.run_events import (
+    ImageDelta,
+    ReasoningEnded,
+    ReasoningProgress,
+    StepComplete,
+    StepProgress,
+    StepStart,
+    TextDelta,
+    ToolCallDelta,
+)
 from stint.october_2024.contents import from_call
 from stint.october_2024.schemas.turns import (
     OctoberPayload,
@@ -22,6 +31,8 @@ def to_chunk(event: Event, session_id: str) -> OctoberTurnChunk | TurnFailed:
     """Convert an event of a turn in a session. A failure has no form of October 2024."""
     if isinstance(event, TurnFailed):
         return event
+    if isinstance(event, ReasoningProgress | ReasoningEnded):
+        raise TypeError("No request of this API shows reasoning.")
     return OctoberTurnChunk(event=OctoberTurnEvent(payload=to_payload(event, session_id)))
 
 

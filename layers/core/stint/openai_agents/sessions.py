@@ -266,4 +266,5 @@ def to_answer(event: ToolResultEvent) -> ClientResult:
 def to_approval(event: ApprovalEvent) -> ToolApproval:
     """Return the decision about a call, whose id is that of the request. A dismissed request is a denied call."""
     reason = "The user dismissed the request." if event.response.decision == "cancel" else None
-    return ToolApproval(call_id=event.request_id, approve=event.response.decision == "approve", reason=reason)
+    decision = event.response.decision == "approve"
+    return ToolApproval(call_id=event.request_id, approve=decision, reason=reason, input=event.response.input)

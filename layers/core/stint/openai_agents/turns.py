@@ -8,14 +8,14 @@ Both APIs describe the same turn by other words. What has no equivalent is decid
     an error's code            one of the codes that the SDK knows; `server_error` for others
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from datetime import datetime
 from typing import Any
 
 from stint.domain.inference import Usage
 from stint.domain.llama_stack.turns import Turn, TurnStatus
 from stint.domain.run_outcome import ErrorInfo
-from stint.domain.tools import ToolCall
+from stint.domain.tools import ElicitedForm, ToolCall
 from stint.openai_agents.schemas.sessions import (
     ApprovalRequestDetails,
     RequiredAction,
@@ -120,6 +120,15 @@ def effective_arguments(call: ToolCall, fixed: dict[str, Any] | None) -> dict[st
     return {**call.arguments, **fixed} if fixed and isinstance(call.arguments, dict) else call.arguments
 
 
+def ask_for(call: ToolCall, label: str) -> str:
+    return f"The agent wants to call {call.tool_name} of {label}. Approve or deny it."
+
+
+def question_of(forms: Mapping[str, ElicitedForm]) -> str:
+    """Return the texts of a server that asks."""
+    return "\n\n".join(form.message for form in forms.values())
+
+
 def required_actions(turn: Turn, labels: ServerLabels, approvals: Collection[str] = ()) -> list[RequiredAction]:
     """Return what a turn waits for. `approvals` are the ids of the calls that wait for the client's approval.
 
@@ -131,11 +140,13 @@ def required_actions(turn: Turn, labels: ServerLabels, approvals: Collection[str
     for call in turn.output_message.tool_calls:
         if call.call_id in approvals:
             label = labels(call.tool_name) or ""
+            forms = (turn.pending_inputs or {}).get(call.call_id)
             request = ApprovalRequestDetails(
                 server_label=label,
                 name=call.tool_name,
                 arguments=effective_arguments(call, (turn.pending_arguments or {}).get(call.call_id)),
-                message=f"The agent wants to call {call.tool_name} of {label}. Approve or deny it.",
+                message=question_of(forms) if forms else ask_for(call, label),
+                forms=forms,
             )
             found.append(RequiredApproval(request_id=call.call_id, turn_id=turn.turn_id, request=request))
         else:

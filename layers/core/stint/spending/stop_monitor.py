@@ -25,6 +25,7 @@ from weakref import WeakSet
 
 from stint.caller import find_principal
 from stint.domain.errors import StoreUnavailable
+from stint.domain.limits import MAX_CALL_DEPTH
 from stint.domain.stops import WHOLE_TENANT, stop_name
 from stint.lazy import Lazy, lazy
 from stint.metering import set_meter
@@ -65,8 +66,15 @@ class StopMonitor:
     )
 
     def begin(self) -> None:
-        """Begin to watch the run that begins here, and to check whether it may."""
+        """Begin to watch the run that begins here, and to check whether it may.
+
+        Raises CallTooDeep if too many agents have called each other before it.
+        """
         principal = find_principal()
+        if principal is not None and principal.call_depth > MAX_CALL_DEPTH:
+            from stint.domain.call_depth import refuse_depth  # noqa: PLC0415 - few agents reach themselves
+
+            raise refuse_depth(principal.call_depth)
         stop = RunStop({WHOLE_TENANT})
         if principal is not None and principal.key_id:
             stop.names.add(stop_name("key", principal.key_id))

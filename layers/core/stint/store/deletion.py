@@ -170,7 +170,11 @@ class Deletion:
         async for _ in self._empty_session(tenant, agent_id, session_id, ephemeral="expires_at" in session):
             if time.monotonic() >= deadline:
                 return False
-        # The record names the end users, so it is deleted after their entries.
+        # The record names the thread and the end users, so it is deleted after their entries.
+        if "thread" in session:
+            from stint.store.threads import remove_thread  # noqa: PLC0415 - few sessions are those of threads
+
+            await remove_thread(self._table, tenant, session["thread"], session_id)
         await remove_owners(self._table, tenant, session, "session", agent_id, session_id)
         await self._remove_inline_agent(tenant, agent_id)
         await self._records.remove(tenant, agent_id, session_id)

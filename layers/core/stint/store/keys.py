@@ -283,6 +283,7 @@ session_pair = session_pairs.record("{session}")
 agent_pairs = Partition("metadata:agent:{pair}")
 agent_pair = agent_pairs.record("{agent}")
 waiting_turns = Partition("waiting_turn:{agent}:{session}")
+thread = Partition("thread:{digest}").record("session")
 session_waiting_blobs = Prefix("{agent}/{session}/waiting/", expiring="ephemeral")
 
 # Responses and conversations
@@ -347,6 +348,8 @@ admin_idempotency = Partition("admin-idempotency:{digest}").record("request")
 idempotency_blobs = Prefix("idempotency/{digest}/", kept="expiring")
 event = Partition("event:{event}").record("claim")
 retry_claim = Partition("retry:{object}").record("{retry_count:04d}")
+mcp_calls = Partition("mcp_call:{digest}")
+mcp_call = mcp_calls.record("{turn}")
 creation_attempts = Partition("attempt:{fingerprint}")
 creation_attempt = creation_attempts.record("{object}")
 

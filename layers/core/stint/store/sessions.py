@@ -44,6 +44,7 @@ from stint.store.session_records import SessionRecords
 from stint.store.table import LIVE, Table
 
 if TYPE_CHECKING:
+    from stint.store.threads import NewThread
     from stint.store.transactions import Write
 
 MAX_INLINE_NAME = 200
@@ -161,14 +162,16 @@ class SessionStore:
         files: str | None = None,
         settings: SessionSettings | None = None,
         budget: SessionBudget | None = None,
+        thread: "NewThread | None" = None,
     ) -> None:
         """Store a session. `expires_at` (seconds of the epoch) is the end of one without persistence.
 
         `last` is the end of the history of one whose turns are stored. `owner` is the hash of an end user, in place of
-        `users`. `files` names the list of its files. `settings` are those that differ from its agent's.
+        `users`. `files` names the list of its files. `settings` are those that differ from its agent's. `thread` is
+        the one whose session it becomes.
 
         The agent's existence is checked after the write, so that a later deletion finds the session. Raises NotFound
-        after an earlier deletion.
+        after an earlier deletion, and ConditionFailed if the thread has another session.
         """
         key = keys.session(tenant, agent_id, session.session_id)
         expiry: Item = {} if expires_at is None else {"expires_at": expires_at}
@@ -191,10 +194,22 @@ class SessionStore:
             ended |= {"settings": new_id()}
             indexed = index_of(tenant, agent_id, session.session_id, own)
         record = key._asdict() | started | name | expiry | ended | owned | limits
-        await self._records.create(tenant, agent_id, record, indexed)
+        if thread is not None:
+            record |= {"thread": thread.digest}
+            indexed = [*indexed, thread.write(tenant, session.session_id, expires_at)]
+        try:
+            await self._records.create(tenant, agent_id, record, indexed)
+        except ConditionFailed:
+            if thread is not None:  # whose session has a new id, so that nothing else has it
+                await self._undo_creation(tenant, agent_id, session.session_id, owned, is_indexed=False)
+            raise
         # After the write: a deletion that has read the agent's sessions before it has marked the agent before that.
         if not is_live(await self._table.get(keys.agent(tenant, agent_id))):
-            await self._undo_creation(tenant, agent_id, session.session_id, owned, is_indexed=bool(indexed))
+            await self._undo_creation(tenant, agent_id, session.session_id, owned, is_indexed=settings is not None)
+            if thread is not None:
+                from stint.store.threads import remove_thread  # noqa: PLC0415 - few sessions are those of threads
+
+                await remove_thread(self._table, tenant, thread.digest, session.session_id)
             raise NotFound("Agent", agent_id)
 
     async def _undo_creation(

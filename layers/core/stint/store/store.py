@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from stint.store.idempotency import IdempotencyRecords
     from stint.store.idempotent_requests import RequestRecords
     from stint.store.imports import ImportStore
+    from stint.store.mcp_calls import McpCalls
     from stint.store.metadata_index import MetadataIndex
     from stint.store.objects import Inbox
     from stint.store.partial_steps import PartialStepStore
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from stint.store.sessions import SessionStore
     from stint.store.signing_keys import SigningKeys
     from stint.store.stops import StopStore
+    from stint.store.threads import ThreadStore
     from stint.store.transactions import Transactions
     from stint.store.turns import TurnStore
     from stint.store.uploads import UploadStore
@@ -94,6 +96,7 @@ class Store:
     session_index: "Part[SessionIndex]" = lazy(
         "stint.store.session_index:SessionIndex", lambda self, cls: cls(self._table)
     )
+    threads: "Part[ThreadStore]" = lazy("stint.store.threads:ThreadStore", lambda self, cls: cls(self._table))
     metadata_index: "Part[MetadataIndex]" = lazy(
         "stint.store.metadata_index:MetadataIndex", lambda self, cls: cls(self._table)
     )
@@ -193,6 +196,7 @@ class Store:
         "stint.store.attempts:CreationAttempts", lambda self, cls: cls(self._table)
     )
     retry_claims: "Part[RetryClaims]" = lazy("stint.store.attempts:RetryClaims", lambda self, cls: cls(self._table))
+    mcp_calls: "Part[McpCalls]" = lazy("stint.store.mcp_calls:McpCalls", lambda self, cls: cls(self._table))
     vector_db_names: "Part[VectorDBNames]" = lazy(
         "stint.store.vector_store_contents:VectorDBNames", lambda self, cls: cls(self._table)
     )

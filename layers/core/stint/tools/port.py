@@ -14,13 +14,16 @@ What a tool says is an outcome, also a failure. An error is raised if another ca
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from stint.dataclasses import dataclass, field
 from stint.domain.content import Content
 from stint.domain.inference import ToolSignature
 from stint.domain.json_text import make_storable, storable_text
-from stint.domain.tools import OfferedVaults
+from stint.domain.tools import AskedInput, OfferedVaults
+
+if TYPE_CHECKING:  # few calls ask
+    from stint.domain.elicitations import AnsweredInput
 
 ProviderData = Mapping[str, Any]
 """The caller's keys for tools (X-LlamaStack-Provider-Data): never stored, never logged."""
@@ -166,6 +169,8 @@ class Invocation:
     """The names of the arguments that come from the agent or the turn, not from the model."""
     session: CallerSession | None = None
     """None outside a turn of the Agents API."""
+    answered: "AnsweredInput | None" = None
+    """The client's answers to what the call has asked before."""
 
     @property
     def idempotency_key(self) -> str:
@@ -178,13 +183,15 @@ class ToolOutcome:
     """The outcome of a call: the whole content for the model, metadata for the step, and whether the tool failed.
 
     `refused` are bytes that count for the limit of a run's results, but are not in the content: those that were
-    received and dropped.
+    received and dropped. With `asks`, the call is not finished: its server asks the client, and the content has the
+    texts of the question.
     """
 
     content: Content
     metadata: dict[str, Any] = field(default_factory=dict)
     error: bool = False
     refused: int = 0
+    asks: AskedInput | None = None
 
     def __post_init__(self) -> None:
         """Make what the tool said storable. The texts of items are, because pydantic refuses others."""

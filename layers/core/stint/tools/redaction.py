@@ -34,6 +34,7 @@ from stint.domain.errors import InvalidRequest, StintError
 from stint.domain.inference import ToolSignature
 from stint.domain.known_secrets import has_room_for, redactor_with, remember
 from stint.domain.redaction import MOST_KNOWN, SHORTEST, Redactor
+from stint.domain.tools import AskedInput, ElicitedForm
 from stint.tools.credential_names import is_key, is_mixed, is_secret
 from stint.tools.headers import read_headers
 from stint.tools.masker import literal_parts
@@ -217,7 +218,17 @@ def redact_outcome(outcome: ToolOutcome, redactor: Redactor) -> ToolOutcome:
         name: redact_attachments(part, redactor) if name == ATTACHMENTS else redactor.json(part)
         for name, part in outcome.metadata.items()
     }
-    return replace(outcome, content=content, metadata=attached)
+    asks = redact_question(outcome.asks, redactor) if outcome.asks is not None else None
+    return replace(outcome, content=content, metadata=attached, asks=asks)
+
+
+def redact_question(asked: AskedInput, redactor: Redactor) -> AskedInput:
+    """Redact the texts of forms. The state is only sent back to its server."""
+    forms = {
+        key: ElicitedForm(message=redactor.text(form.message), requested_schema=redactor.json(form.requested_schema))
+        for key, form in asked.forms.items()
+    }
+    return AskedInput(forms=forms, state=asked.state)
 
 
 def redact_content(content: Content, redactor: Redactor) -> Content:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from mcp.shared.version import SUPPORTED_PROTOCOL_VERSIONS
 from tests.clock import CLOCK
+from tests.servers.mcp_replies import refuse_discovery
 from tests.servers.mcp_server import PNG, TOKEN
 from tests.servers.scripted_http import Reply, ScriptedHTTPServer
 
@@ -21,10 +22,11 @@ from stint.domain.known_secrets import begin_request, remember
 from stint.domain.principals import ANONYMOUS
 from stint.net.guard import Guard
 from stint.tools.mcp.provider import SLOW_SECONDS, McpTools
+from stint.tools.mcp.session import HANDSHAKE_REVISIONS, REVISION
 from stint.tools.outcomes import data_url
 from stint.tools.port import ATTACHMENTS, Invocation, Toolgroup, ToolOutcome
 
-PATHS = ["/mcp", "/json/mcp", "/sse"]
+PATHS = ["/mcp", "/json/mcp", "/sse", "/stateless/mcp", "/stateless/json/mcp"]
 Count = Callable[[str], int]
 
 
@@ -55,6 +57,13 @@ def credentials(url: str, value: str = TOKEN) -> dict[str, Any]:
 @pytest.fixture(params=PATHS)
 def url(mcp_server: str, request: pytest.FixtureRequest) -> str:
     return f"{mcp_server}{request.param}"
+
+
+@pytest.fixture
+def server(server: ScriptedHTTPServer) -> ScriptedHTTPServer:
+    """Return a server of an older revision, whose script begins with the first message of a session."""
+    server.aside = refuse_discovery
+    return server
 
 
 @pytest.fixture
@@ -174,18 +183,19 @@ async def test_the_transport_of_an_endpoint_is_remembered(tools: McpTools, mcp_s
     assert seen("POST /sse") == before
 
 
-async def test_a_list_is_kept_for_its_time(guard: Guard, mcp_server: str, seen: Count) -> None:
+@pytest.mark.parametrize("path", ["/mcp", "/stateless/mcp"])
+async def test_a_list_is_kept_for_its_time(guard: Guard, mcp_server: str, seen: Count, path: str) -> None:
     tools = McpTools(guard, list_seconds=60)
-    url = f"{mcp_server}/mcp"
+    url, posts = f"{mcp_server}{path}", f"POST {path}"
     first = await tools.list_tools(group(url), {})
-    before = seen("POST /mcp")
+    before = seen(posts)
 
     assert await tools.list_tools(group(url), {}) == first
-    assert seen("POST /mcp") == before
+    assert seen(posts) == before
 
     CLOCK.move(60)
     await tools.list_tools(group(url), {})
-    assert seen("POST /mcp") > before
+    assert seen(posts) > before
 
 
 async def test_a_list_is_read_again_after_a_call_of_a_tool_that_is_gone(tools: McpTools, guard: Guard) -> None:
@@ -360,7 +370,7 @@ async def test_a_registration_is_checked_without_asking_the_server(tools: McpToo
     await tools.check(group("http://127.0.0.1:1/mcp"))
 
 
-@pytest.mark.parametrize("path", ["/private/mcp", "/private/sse"])
+@pytest.mark.parametrize("path", ["/private/mcp", "/private/sse", "/private/stateless/mcp"])
 async def test_missing_or_wrong_credentials_are_told_apart_from_failures(
     tools: McpTools, mcp_server: str, path: str
 ) -> None:
@@ -377,7 +387,7 @@ async def test_missing_or_wrong_credentials_are_told_apart_from_failures(
             await tools.invoke(group(url), call("add", data, a=1, b=2))
 
 
-@pytest.mark.parametrize("path", ["/private/mcp", "/private/sse"])
+@pytest.mark.parametrize("path", ["/private/mcp", "/private/sse", "/private/stateless/mcp"])
 @pytest.mark.parametrize("form", ["object", "lines", "slash"])
 async def test_credentials_come_with_each_request(tools: McpTools, mcp_server: str, path: str, form: str) -> None:
     url = f"{mcp_server}{path}"
@@ -392,8 +402,11 @@ async def test_credentials_come_with_each_request(tools: McpTools, mcp_server: s
     assert text_of(outcome.content) == TOKEN
 
 
-async def test_a_list_is_not_shared_between_callers_with_other_credentials(tools: McpTools, mcp_server: str) -> None:
-    url = f"{mcp_server}/private/mcp"
+@pytest.mark.parametrize("path", ["/private/mcp", "/private/stateless/mcp"])
+async def test_a_list_is_not_shared_between_callers_with_other_credentials(
+    tools: McpTools, mcp_server: str, path: str
+) -> None:
+    url = f"{mcp_server}{path}"
 
     assert await tools.list_tools(group(url), credentials(url))
     with pytest.raises(ToolUnavailable):
@@ -465,7 +478,7 @@ async def test_calls_run_side_by_side(tools: McpTools, mcp_server: str) -> None:
 
     outcomes = await asyncio.gather(*(invoke(tools, url, "add", a=n, b=1) for n, url in enumerate(urls)))
 
-    assert [text_of(outcome.content) for outcome in outcomes] == [str(n + 1) for n in range(9)]
+    assert [text_of(outcome.content) for outcome in outcomes] == [str(n + 1) for n in range(len(urls))]
 
 
 @pytest.mark.parametrize("path", PATHS)
@@ -478,9 +491,9 @@ async def test_an_answer_over_the_limit_is_an_outcome_at_once(guard: Guard, mcp_
     assert "more than 100,000 bytes" in text_of(outcome.content)
 
 
-async def test_the_guard_holds_for_mcp_servers(mcp_server: str) -> None:
+async def test_the_guard_holds_for_mcp_servers(url: str) -> None:
     with pytest.raises(InvalidRequest) as caught:
-        await McpTools(Guard()).list_tools(group(f"{mcp_server}/mcp"), {})
+        await McpTools(Guard()).list_tools(group(url), {})
 
     assert caught.value.code == "url_not_allowed"
 
@@ -584,7 +597,8 @@ async def test_a_server_of_a_later_revision_is_refused_by_its_name(tools: McpToo
 def test_the_documents_name_the_revisions_that_the_client_speaks() -> None:
     text = (Path(__file__).parents[4] / "docs" / "tools.md").read_text()
 
-    assert set(re.findall(r"20\d\d-\d\d-\d\d", text)) == set(SUPPORTED_PROTOCOL_VERSIONS)
+    assert set(SUPPORTED_PROTOCOL_VERSIONS) == set(HANDSHAKE_REVISIONS)
+    assert set(re.findall(r"20\d\d-\d\d-\d\d", text)) == {*SUPPORTED_PROTOCOL_VERSIONS, REVISION}
 
 
 @pytest.mark.parametrize(
@@ -745,7 +759,8 @@ async def test_the_log_bears_neither_arguments_nor_keys(
 CORE = Path(__file__).parents[4] / "layers" / "core"
 
 
-def test_the_client_brings_no_server_along() -> None:
+@pytest.mark.parametrize(("path", "loaded"), [("/mcp", "{'mcp.client.session'}"), ("/stateless/mcp", "set()")])
+def test_the_client_brings_no_server_along(mcp_server: str, path: str, loaded: str) -> None:
     script = """
 import asyncio, sys
 from stint.tools.mcp.provider import SLOW_SECONDS, McpTools
@@ -753,13 +768,13 @@ from stint.tools.port import Toolgroup
 from stint.net.guard import Guard
 assert "mcp" not in sys.modules
 try:
-    asyncio.run(McpTools(Guard(["127.0.0.1"])).list_tools(Toolgroup("g", "p", mcp_endpoint="http://127.0.0.1:1"), {}))
+    asyncio.run(McpTools(Guard(["127.0.0.1"])).list_tools(Toolgroup("g", "p", mcp_endpoint=sys.argv[1]), {}))
 except Exception as error:
     print(type(error).__name__)
 print({"mcp.client.session", "uvicorn", "starlette", "jsonschema", "cryptography", "mcp.server"} & set(sys.modules))
 """
 
-    command, environment = [sys.executable, "-c", script], {"PYTHONPATH": str(CORE)}
+    command, environment = [sys.executable, "-c", script, mcp_server + path], {"PYTHONPATH": str(CORE)}
     out = subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
 
-    assert out.split() == ["ToolUnavailable", "{'mcp.client.session'}"]
+    assert out.split() == [loaded]

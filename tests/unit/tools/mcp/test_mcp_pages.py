@@ -10,7 +10,8 @@ from tests.servers.scripted_http import Received, Reply, ScriptedHTTPServer
 from stint.domain.errors import InvalidRequest, ToolUnavailable
 from stint.net.guard import Guard
 from stint.tools.list_budget import MAX_LIST_BYTES, shared_list_budget
-from stint.tools.mcp.provider import MOST_PAGES, McpTools
+from stint.tools.mcp.provider import McpTools
+from stint.tools.mcp.stateless import MOST_PAGES
 from stint.tools.port import Toolgroup
 
 List = Callable[[int], dict[str, Any]]

@@ -7,7 +7,7 @@ from pydantic import Field
 from stint.dataclasses import dataclass
 from stint.domain.errors import StintError
 from stint.domain.llama_stack.turns import Turn
-from stint.domain.run_events import StepComplete, StepEvent, StepProgress, StepStart
+from stint.domain.run_events import ReasoningEnded, ReasoningProgress, StepComplete, StepEvent, StepProgress, StepStart
 from stint.domain.schema import Schema
 
 
@@ -39,7 +39,8 @@ Payload = Annotated[
     TurnStart | StepStart | StepProgress | StepComplete | TurnComplete | TurnAwaitingInput,
     Field(discriminator="event_type"),
 ]
-Event = TurnStart | StepEvent | TerminalEvent
+Event = TurnStart | StepEvent | ReasoningProgress | ReasoningEnded | TerminalEvent
+"""An event of a turn. Reasoning is only in those of a run whose request shows it, and has no number of its own."""
 
 
 @dataclass(frozen=True, slots=True)

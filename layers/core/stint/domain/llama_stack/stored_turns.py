@@ -37,7 +37,7 @@ from stint.domain.steps import (
     without_images,
 )
 from stint.domain.stored_messages import CompactedHistory
-from stint.domain.tools import ToolCall, ToolResponse
+from stint.domain.tools import AskedInput, ElicitedForm, ToolCall, ToolResponse
 
 
 class TurnHeader(Schema):
@@ -57,8 +57,12 @@ class TurnHeader(Schema):
     """The number of the attempt that created the turn, as its client counts."""
     retry_of: Annotated[str, Field(exclude_if=is_unset)] = ""
     """A failed turn that this one repeats, so that the model sees the input once."""
+    call_depth: Annotated[int, Field(exclude_if=is_unset)] = 0
+    """How many calls of agents have led to the turn (`domain/call_depth.py`). It keeps them when it is resumed."""
     servers: Omitted[dict[str, list[str]]] = None
     """The names of the tools of each MCP server by its label, if the configuration alone does not tell them."""
+    message_ids: Omitted[list[str]] = None
+    """The client's ids of the input messages, one each, if its protocol has such ids."""
 
 
 class MergedMessage(TakenMessage):
@@ -100,6 +104,8 @@ class TurnRecord(Schema):
     """The fingerprints of the tools of these calls, by the tools' names. What is approved is a call of this tool."""
     asked_args: dict[str, dict[str, Any]] | None = None
     """The args of these tools that come before the model's arguments, without credentials, by the tools' names."""
+    asked_inputs: dict[str, AskedInput] | None = None
+    """What the servers of tools ask, by the ids of these calls, which wait for the client's input, not for approval."""
     approvals: list[ToolApproval] | None = None
     """The client's answers to such calls. The step of the record, if there is one, has its results, and those of the
     denied calls. The approved calls may have been sent from then on."""
@@ -247,12 +253,23 @@ class StoredTurn:
             unfinished_step=self.unfinished_step if ending else None,
             pending_approvals=self.unapproved if status is RunStatus.awaiting_input else None,
             pending_arguments=self.pending_arguments if status is RunStatus.awaiting_input else None,
+            pending_inputs=self.pending_inputs if status is RunStatus.awaiting_input else None,
         )
 
     @property
     def unapproved(self) -> list[str] | None:
         """Return the ids of the calls whose approval the turn waits for, or waited for; None if there are none."""
         return next((record.unapproved for record in reversed(self.records) if record.ending is not None), None)
+
+    @property
+    def asked_inputs(self) -> dict[str, AskedInput]:
+        """Return what the servers of tools ask or asked at the last pause, by the ids of the calls."""
+        return next((each.asked_inputs for each in reversed(self.records) if each.ending is not None), None) or {}
+
+    @property
+    def pending_inputs(self) -> dict[str, dict[str, ElicitedForm]] | None:
+        """Return the forms of these calls, without the states of their servers."""
+        return {call_id: asked.forms for call_id, asked in self.asked_inputs.items()} or None
 
     @property
     def pending_arguments(self) -> dict[str, dict[str, Any]] | None:

@@ -23,6 +23,7 @@ from stint.domain.schema import Request, Schema, Timestamp
 from stint.domain.steps import CompletionMessage, Step, StepType
 from stint.domain.tools import (
     AgentToolGroup,
+    ElicitedForm,
     NewClientTools,
     NewToolGroups,
     SystemMessageBehavior,
@@ -75,6 +76,7 @@ class Turn(Schema):
 
     `pending_approvals` has the ids of those calls of the output message that wait for the client's approval.
     `pending_arguments` has the args of the agent and the turn that replace arguments of these calls, by their ids.
+    `pending_inputs` has the forms of those calls whose servers ask the client, by the calls' ids and the forms' keys.
     """
 
     turn_id: str
@@ -92,6 +94,7 @@ class Turn(Schema):
     unfinished_step: Omitted[UnfinishedStep] = None
     pending_approvals: Omitted[list[str]] = None
     pending_arguments: Omitted[dict[str, dict[str, Any]]] = None
+    pending_inputs: Omitted[dict[str, dict[str, ElicitedForm]]] = None
 
 
 class SamplingOverride(Schema):
@@ -143,11 +146,15 @@ class TurnCreateRequest(TurnOverrides):
 
 
 class ToolApproval(Request):
-    """The client's answer to a call that waits for approval. The model gets the `reason` of a denied one."""
+    """The client's answer to a call that waits for approval. The model gets the `reason` of a denied one.
+
+    `input` is what is filled into the form of a call whose server asks.
+    """
 
     call_id: str
     approve: StrictBool
     reason: Omitted[str] = None
+    input: Omitted[dict[str, Any]] = None
 
 
 class TurnResumeRequest(Request):

@@ -17,7 +17,7 @@ from typing import Annotated, Literal, Self, get_args
 from pydantic import Field, JsonValue, model_validator
 
 from stint.domain.errors import TooLarge
-from stint.domain.fields import Metadata, Omitted
+from stint.domain.fields import Metadata, Omitted, is_unset
 from stint.domain.schema import Request, Schema
 
 MOST_AUTOMATIONS = 100
@@ -144,16 +144,18 @@ class StoredAutomation(Schema):
     """The record of an automation.
 
     `schedule` is the name of its only schedule; it is empty unless the automation is active. Runs act for the API key
-    `key_id`, empty in a stack without authentication, and for the end user to whom the automation belongs.
+    `key_id`, empty in a stack without authentication, and for the end user to whom the automation belongs. They have
+    the call depth of the request that made that key the creator.
     """
 
     resource: Automation
     schedule: str = ""
     key_id: str = ""
     end_user: Omitted[str] = None
+    call_depth: Annotated[int, Field(exclude_if=is_unset)] = 0
 
     def changed(
-        self, *, schedule: str | None = None, key_id: str | None = None, **fields: object
+        self, *, schedule: str | None = None, key_id: str | None = None, call_depth: int | None = None, **fields: object
     ) -> "StoredAutomation":
         """Return the record with other fields of its automation."""
         return StoredAutomation(
@@ -161,6 +163,7 @@ class StoredAutomation(Schema):
             schedule=self.schedule if schedule is None else schedule,
             key_id=self.key_id if key_id is None else key_id,
             end_user=self.end_user,
+            call_depth=self.call_depth if call_depth is None else call_depth,
         )
 
 

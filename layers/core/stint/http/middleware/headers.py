@@ -13,7 +13,7 @@ WARNING_HEADER = "x-stint-warning"
 """The header with what is wrong with a request that is answered all the same: see `http/warning_header.py`."""
 
 EXPOSED = ", ".join(
-    ["x-request-id", "x-trace-id", "x-should-retry", "retry-after", WARNING_HEADER]
+    ["x-request-id", "x-trace-id", "x-should-retry", "retry-after", WARNING_HEADER, "stint-session-id"]
     + [f"x-ratelimit-{part}-{name}" for part in ("limit", "remaining", "reset") for name in ("requests", "tokens")]
 )
 """Headers that browsers may read."""

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib import import_module
+from importlib.util import find_spec
 
 from fastapi import APIRouter, Request, Response
 from fastapi.routing import APIRoute
@@ -33,6 +34,9 @@ PLAIN = re.compile(r"[A-Za-z0-9._:/@+-]+")
 
 IN_FOLDERS = tuple(f"stint.openai_agents.routes.{name}" for name in ("sessions", "vaults", "automations"))
 """Modules with routes of the API in folders of their own. By name, because these folders import this package."""
+
+PROTOCOLS = ("mcp_server", "a2a", "ag_ui")
+"""Folders of protocols, which a build may leave out."""
 
 router = APIRouter(prefix="/v1", tags=["Registry"], route_class=LazyRoute)
 OPENAI = (
@@ -126,6 +130,7 @@ def list_parts() -> tuple[APIRouter, ...]:
         webhooks.router,
         router,
         pages.router,
+        *(import_module(f"stint.{name}.routes").router for name in PROTOCOLS if find_spec(f"stint.{name}")),
     )
 
 

@@ -16,6 +16,7 @@ from stint.domain.llama_stack.events import Event, NumberedEvent, Payload, TurnF
 from stint.domain.llama_stack.sessions import Session, TurnList
 from stint.domain.llama_stack.turns import Turn, TurnCreateRequest, TurnResumeRequest, TurnStatus
 from stint.domain.model_inputs import ModelInput
+from stint.domain.run_events import ReasoningEnded, ReasoningProgress
 from stint.domain.run_signals import HeartbeatReceived
 from stint.domain.schema import Schema
 from stint.domain.steps import StepResponse
@@ -63,6 +64,8 @@ def encode_event(event: Event) -> bytes:
     """Write one event: a `data:` line and an empty line, without `event:`."""
     if isinstance(event, TurnFailed):
         return encode_frame(json.dumps({"error": body_of(event.error)}, ensure_ascii=False).encode())
+    if isinstance(event, ReasoningProgress | ReasoningEnded):  # no request of this API shows it
+        return b""
     return encode_frame(b'{"event":{"payload":%b}}' % event.to_json())
 
 

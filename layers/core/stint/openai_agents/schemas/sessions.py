@@ -16,6 +16,7 @@ from stint.domain.openai.input_items import CallId
 from stint.domain.openai.vaults import MAX_VAULTS_OF_SESSION
 from stint.domain.schema import Request, Schema
 from stint.domain.session_budgets import SessionBudget, SpentBudget
+from stint.domain.tools import ElicitedForm
 from stint.openai_agents.schemas.agents import AgentServiceTier, ModelName, SessionAgentObject, SessionAgentParams
 from stint.openai_agents.schemas.contents import (
     AgentInput,
@@ -164,10 +165,11 @@ class ToolResultEvent(Request):
 
 
 class ApprovalDecision(Request):
-    """`cancel` dismisses the request only."""
+    """`cancel` dismisses the request only. `input` fills in the form of a server that asks: an extension."""
 
     type: Literal["mcp_tool_call"]
     decision: Literal["approve", "deny", "cancel"]
+    input: Omitted[dict[str, Any]] = None
 
 
 class ApprovalEvent(Request):
@@ -210,11 +212,14 @@ class RequiredFunctionCall(Schema):
 
 
 class ApprovalRequestDetails(Schema):
+    """The call to approve. `forms` are those of a server that asks, by their keys: an extension."""
+
     type: Literal["mcp_tool_call"] = "mcp_tool_call"
     server_label: str
     name: str | None = None
     arguments: dict[str, Any] | str | None = None
     message: str
+    forms: Omitted[dict[str, ElicitedForm]] = None
 
 
 class RequiredApproval(Schema):

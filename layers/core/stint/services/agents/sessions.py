@@ -39,6 +39,7 @@ from stint.store.store import Store
 
 if TYPE_CHECKING:
     from stint.services.agents.session_forks import SessionForks
+    from stint.store.threads import NewThread
 
 OverrideConfig = Callable[[AgentConfig], AgentConfig]
 """Returns the configuration of a session, for that of its agent."""
@@ -91,15 +92,18 @@ class Sessions:
         override: OverrideConfig | None = None,
         vault_ids: Sequence[str] = (),
         budget: SessionBudget | None = None,
+        thread: "NewThread | None" = None,
     ) -> str:
         """Store a session under a new id, and return the id. With `fork_from`, it starts with copies of turns.
 
         A fork has `metadata`, too, and not that of its source. A session keeps the configuration that its agent has
-        now. `override` changes it for this session alone. `budget` limits what all its turns spend.
+        now. `override` changes it for this session alone. `budget` limits what all its turns spend. It becomes the
+        session of `thread`.
 
         Raises:
             NotFound: there is no such agent, or no such session or turn to fork from.
             Conflict: the agent is that of another session alone.
+            ConditionFailed: the thread has another session.
             StintError: see `SessionForks.create`.
             TooLarge: the name would not fit into a response.
         """
@@ -123,8 +127,9 @@ class Sessions:
             )
         expires_at = self.find_end(config, expires_after)
         if fork_from is None:
-            await self.store.sessions.create(
-                self.tenant, agent_id, session, expires_at, end_users_of(), settings=settings, budget=budget
+            create, users = self.store.sessions.create, end_users_of()
+            await create(
+                self.tenant, agent_id, session, expires_at, users, settings=settings, budget=budget, thread=thread
             )
         else:
             await self.forks.create(agent_id, session, expires_at, fork_from, metadata=metadata or {}, budget=budget)

@@ -19,7 +19,7 @@ import logging
 import time
 from collections.abc import Mapping
 
-from stint.caller import create_once, find_end_user, record_owners, require_principal
+from stint.caller import create_once, find_call_depth, find_end_user, record_owners, require_principal
 from stint.dataclasses import dataclass
 from stint.domain.errors import Conflict, InvalidRequest, NotFound, StintError, StoreUnavailable
 from stint.domain.ids import name_of
@@ -91,7 +91,9 @@ class Automations:
             await self.store.require_room(self.tenant)
             await self.targets.check(new.target)
             await self.schedules.create(schedule)
-            stored = StoredAutomation(resource=automation, schedule=schedule.name, key_id=key_id, end_user=user)
+            stored = StoredAutomation(
+                resource=automation, schedule=schedule.name, key_id=key_id, end_user=user, call_depth=find_call_depth()
+            )
             try:
                 await self.store.create(self.tenant, stored)
             except Conflict:
@@ -137,7 +139,7 @@ class Automations:
         key_id = require_creator(found.stored.end_user, authenticates=self.authenticates)
         fields = {name: getattr(changes, name) for name in changes.model_fields_set}
         check_changes(found.stored.resource, fields)
-        changed = found.stored.changed(key_id=key_id, **fields)
+        changed = found.stored.changed(key_id=key_id, call_depth=find_call_depth(), **fields)
         changed.resource.require_size()
         if changes.target is not None or key_id != found.stored.key_id:
             await self.targets.check(changed.resource.target)
@@ -171,7 +173,7 @@ class Automations:
             raise Conflict(message, code="automation_completed")
         key_id = require_creator(found.stored.end_user, authenticates=self.authenticates)
         await self.targets.check(found.stored.resource.target)
-        resumed = found.stored.changed(key_id=key_id, status="active", pause_reason=None)
+        resumed = found.stored.changed(key_id=key_id, call_depth=find_call_depth(), status="active", pause_reason=None)
         return await self.reschedule(found, resumed)
 
     async def reschedule(self, found: FoundAutomation, changed: StoredAutomation) -> Automation:

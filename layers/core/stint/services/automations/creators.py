@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable
 
 from stint.caller import find_end_user, require_principal, require_scope
-from stint.dataclasses import dataclass
+from stint.dataclasses import dataclass, replace
 from stint.domain.errors import Forbidden
 from stint.domain.openai.automations import PauseReason, StoredAutomation
 from stint.domain.principals import ANONYMOUS, Principal, Scope
@@ -57,7 +57,7 @@ class CreatorKeys:
         if WHOLE_TENANT in stops:
             raise CreatorRefused("stopped")
         if not stored.key_id and not self.authenticates:
-            return ANONYMOUS
+            return replace(ANONYMOUS, call_depth=stored.call_depth)
         if stop_name("key", stored.key_id) in stops:
             raise CreatorRefused("creator_key_stopped")
         principal = await self.read_key(stored.key_id)
@@ -65,7 +65,7 @@ class CreatorKeys:
         for scope in needed:
             if not principal.has_scope(scope):
                 raise CreatorRefused("creator_key_insufficient_scope", scope)
-        return principal
+        return replace(principal, call_depth=stored.call_depth)
 
     async def read_key(self, key_id: str) -> Principal:
         """Return the principal of a key as its record says now. Raises CreatorRefused."""

@@ -16,7 +16,7 @@ docs/decisions.md, entry 46, has the reasons.
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import aclosing
 from typing import Final, Generic, Protocol, TypeVar
 
@@ -68,6 +68,12 @@ class RequestContext:
 
     spares_waiting_turn: bool = False
     """A new turn waits for one that waits for its client's results, in place of cancelling it."""
+
+    message_ids: Sequence[str] = ()
+    """The client's ids of the messages of a new turn. It is refused if the last turn has one of them."""
+
+    shows_reasoning: bool = False
+    """The events of a turn have the model's reasoning, too, as it arrives. A turn does not store it."""
 
 
 class RunHandle(Protocol[E, D]):
@@ -192,6 +198,10 @@ class WaitingRun(Generic[E, D]):
     @property
     def error(self) -> StintError | None:
         return None if self._started is None else self._started.error
+
+    async def read_message(self) -> D | None:
+        """Return the document of the message that waits; None for a run that interrupts."""
+        return None if self._read_message is None else await self._read_message()
 
     async def open(self, seconds: float) -> AsyncGenerator[E, None]:
         return await open_events(read_in_one_task(self.events()), seconds)

@@ -16,9 +16,14 @@ CHARACTERS = 24
 
 
 def name_sender() -> str:
-    """Return a name of the current caller and the end user for whom it acts. Others have other names."""
+    """Return a name of the current caller and the end user for whom it acts. Others have other names.
+
+    So has the same caller at another call depth: a run would take a deeper message without its depth.
+    """
     caller = find_principal()
-    parts = [caller.key_id, caller.subject] if caller is not None else []
+    parts: list[str | int] = [caller.key_id, caller.subject] if caller is not None else []
+    if caller is not None and caller.call_depth:
+        parts.append(caller.call_depth)
     return sha256(json.dumps([*parts, find_end_user()]).encode()).hexdigest()[:CHARACTERS]
 
 

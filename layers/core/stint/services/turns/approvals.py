@@ -5,6 +5,8 @@
     is denied                       the record of the resume has the approval, and a step with a result that says so
     is approved                     the record of the resume has the approval. The call may have been sent from then on
     is answered                     its step follows
+    asks its client                 its step has no result, and the ending of the pause has the question and its id in
+                                    `asked_inputs`. It goes on as an approved call, with the client's answer
 
 One record has the whole answer of a client, and is stored before anything of it has an effect. A process that dies
 after that may have sent the approved calls. So its turn is not continued, but ends as interrupted, and a repeated
@@ -24,12 +26,13 @@ from hashlib import sha256
 from typing import Any
 
 from stint.dataclasses import dataclass, replace
+from stint.domain.elicitations import AnsweredInput, answer_forms, refuse_input
 from stint.domain.errors import InvalidRequest
 from stint.domain.inference import AssistantAnswer, ModelMessage
 from stint.domain.limits import MAX_APPROVED_CALLS
 from stint.domain.llama_stack.turns import ToolApproval
 from stint.domain.steps import SafetyViolation
-from stint.domain.tools import ToolCall, ToolResponse, write_denial
+from stint.domain.tools import AskedInput, ElicitedForm, ToolCall, ToolResponse, write_denial
 from stint.loop.plan import Plan
 from stint.loop.screening import BoundShield, ToolShields
 from stint.loop.toolbox import ServerTool, Toolbox
@@ -54,6 +57,7 @@ class ApprovalToolbox(Toolbox):
     """
 
     approved: tuple[ToolCall, ...] = ()
+    inputs: tuple[tuple[ToolCall, AnsweredInput], ...] = ()
 
     @classmethod
     def of(cls, toolbox: Toolbox) -> "ApprovalToolbox":
@@ -61,6 +65,10 @@ class ApprovalToolbox(Toolbox):
 
     def is_approved(self, call: ToolCall) -> bool:
         return any(call is each for each in self.approved)
+
+    def find_answered(self, call: ToolCall) -> AnsweredInput | None:
+        """Return the client's answers to what a call has asked; None if it has asked nothing."""
+        return next((answered for each, answered in self.inputs if each is call), None)
 
     def is_run_by_client(self, call: ToolCall) -> bool:
         """Return whether a call is not to be run before the client has answered it."""
@@ -112,9 +120,9 @@ class NewMessageShield:
         return await self.provider.check(shield, messages, touchpoint)
 
 
-def approve_calls(plan: Plan, calls: Sequence[ToolCall]) -> Plan:
+def approve_calls(plan: Plan, calls: Sequence[ToolCall], inputs: Sequence[tuple[ToolCall, AnsweredInput]] = ()) -> Plan:
     """Return the plan of a run that begins with approved calls, before which the client may have said nothing."""
-    toolbox = replace(ApprovalToolbox.of(plan.toolbox), approved=tuple(calls))
+    toolbox = replace(ApprovalToolbox.of(plan.toolbox), approved=tuple(calls), inputs=tuple(inputs))
     shields = tuple(
         BoundShield(each.shield, NewMessageShield(each.provider, each.provider.asks_model))
         for each in plan.input_shields
@@ -144,6 +152,32 @@ def match_approvals(calls: Sequence[ToolCall], approvals: Sequence[ToolApproval]
         )
     by_id = {each.call_id: each for each in approvals}
     return {call_id: by_id[call_id] for call_id in wanted}
+
+
+def answer_questions(
+    asked: Mapping[str, AskedInput], calls: Sequence[ToolCall], decided: Mapping[str, ToolApproval]
+) -> list[tuple[ToolCall, AnsweredInput]]:
+    """Return the calls that have asked, with the client's answers: also a refusal, which their servers get, too.
+
+    Raises InvalidRequest if an answer does not fit, or a call has one that has asked nothing.
+    """
+    for call_id, approval in decided.items():
+        check_input(asked[call_id].forms if call_id in asked else None, approval)
+    answered = []
+    for call in calls:
+        if (question := asked.get(call.call_id)) is not None and call.call_id in decided:
+            approval = decided[call.call_id]
+            responses = answer_forms(question.forms, approval.input, accept=approval.approve)
+            answered.append((call, AnsweredInput(responses, question.state)))
+    return answered
+
+
+def check_input(forms: Mapping[str, ElicitedForm] | None, approval: ToolApproval) -> None:
+    """Check the input of an approval. `forms` are None if its call has asked nothing. Raises InvalidRequest."""
+    if forms is not None:
+        answer_forms(forms, approval.input, accept=approval.approve)
+    elif approval.input is not None:
+        raise refuse_input(f"the call {approval.call_id[:100]!r} has asked for none, so its approval has no input")
 
 
 def fingerprint_tools(toolbox: Toolbox, names: Set[str]) -> dict[str, str]:

@@ -23,7 +23,7 @@ from stint.dataclasses import replace
 from stint.domain.errors import Conflict, StintError
 from stint.domain.ids import new_id
 from stint.domain.llama_stack.stored_turns import PendingCalls, StoredTurn, TurnRecord, unanswered_calls
-from stint.domain.llama_stack.turns import Turn, TurnResumeRequest
+from stint.domain.llama_stack.turns import ToolApproval, Turn, TurnResumeRequest
 from stint.domain.run_outcome import RunOutcome, RunStatus
 from stint.domain.schema import now
 from stint.domain.steps import InferenceStep, ShieldCallStep, Step, ToolExecutionStep
@@ -33,6 +33,7 @@ from stint.loop.plan import Plan
 from stint.loop.run import Log, Run
 from stint.loop.toolbox import Toolbox
 from stint.loop.transcript import Transcript
+from stint.services.runs.run_handle import RequestContext
 from stint.services.runs.webhook_events import NO_WEBHOOKS, TurnPlace, WebhookEvents
 from stint.services.turns.tool_responses import REPLACED, ClientAnswer, check_new_responses, match_responses
 from stint.services.turns.turn_log import calls_of_pause
@@ -40,6 +41,9 @@ from stint.store.session_leases import SessionLease
 from stint.store.store import Store
 
 logger = logging.getLogger(__name__)
+
+MESSAGE_TAKEN = "message_taken"
+"""The code of the error for a message that the last turn has."""
 
 RESUMABLE = (RunStatus.awaiting_input, RunStatus.completed)
 
@@ -57,6 +61,14 @@ def refuse_waiting(turn: StoredTurn | None) -> None:
     """Raise Conflict if a session's last turn waits for its client, as if it was running."""
     if turn is not None and turn.status is RunStatus.awaiting_input:
         raise Conflict(f"Turn {turn.header.turn_id} waits for the results of its client.", code="session_locked")
+
+
+def refuse_taken(last: StoredTurn | None, context: RequestContext) -> None:
+    """Raise Conflict if a session's last turn has a message of the request, unless this one repeats that turn."""
+    taken = set(last.header.message_ids or ()) if last is not None else set[str]()
+    if last is None or last.header.turn_id == context.attempt.retry_of or taken.isdisjoint(context.message_ids):
+        return
+    raise Conflict(f"Turn {last.header.turn_id} has a message of this request already.", code=MESSAGE_TAKEN)
 
 
 def is_resumable(turn: StoredTurn, request: TurnResumeRequest) -> bool:
@@ -79,15 +91,19 @@ def stored_answer(turn: StoredTurn, request: TurnResumeRequest) -> ClientAnswer 
 
 def is_answer(record: TurnRecord, request: TurnResumeRequest) -> bool:
     """Return whether a record has the answers of a request, except results that a shield has replaced."""
-    decided = {each.call_id: (each.approve, each.reason or None) for each in record.approvals or ()}
-    if decided != {each.call_id: (each.approve, each.reason or None) for each in request.approvals or ()}:
+    if decisions_of(record.approvals) != decisions_of(request.approvals):
         return False
+    decided = {each.call_id for each in record.approvals or ()}
     if not isinstance(record.step, ToolExecutionStep):
         return record.step is None and record.approvals is not None and not request.tool_responses
     stored = [response for response in record.step.tool_responses if response.call_id not in decided]
     by_id = {response.call_id: response for response in stored if (response.metadata or {}).get(REPLACED)}
     given = [by_id.get(response.call_id, response) for response in request.tool_responses]
     return sort_by_call(stored) == sort_by_call(given)
+
+
+def decisions_of(approvals: Sequence[ToolApproval] | None) -> dict[str, tuple[object, ...]]:
+    return {each.call_id: (each.approve, each.reason or None, each.input) for each in approvals or ()}
 
 
 def is_check(step: Step | None) -> bool:
@@ -122,7 +138,11 @@ def answer_turn(
 
 def answer_approvals(turn: StoredTurn, noted: PendingCalls | None, request: TurnResumeRequest) -> ClientAnswer:
     """Return what a request with approvals adds to a turn. Raises InvalidRequest if they do not match its calls."""
-    from stint.services.turns.approvals import deny, match_approvals  # noqa: PLC0415 - few calls wait for approval
+    from stint.services.turns.approvals import (  # noqa: PLC0415 - few calls wait for approval
+        answer_questions,
+        deny,
+        match_approvals,
+    )
 
     waiting, pending = set[str](), None
     if turn.ending is not None and turn.status is RunStatus.awaiting_input:
@@ -133,13 +153,15 @@ def answer_approvals(turn: StoredTurn, noted: PendingCalls | None, request: Turn
         return ClientAnswer(None)
     others = [call for call in calls if call.call_id not in waiting]
     results = {each.call_id: each for each in match_responses(others, request.tool_responses)}
-    approved = [call for call in calls if call.call_id in waiting and decided[call.call_id].approve]
-    denied = [call for call in calls if call.call_id in waiting and not decided[call.call_id].approve]
+    inputs = answer_questions(turn.asked_inputs, calls, decided)
+    goes_on = {call.call_id for call, _ in inputs} | {each for each in waiting if decided[each].approve}
+    approved = [call for call in calls if call.call_id in goes_on]
+    denied = [call for call in calls if call.call_id in waiting - goes_on]
     results |= {call.call_id: deny(call, decided[call.call_id]) for call in denied}
     answered = [call for call in calls if call.call_id in results]
     answers = pending.model_copy(update={"tool_calls": answered})
     step = answered_step(answers, [results[call.call_id] for call in answered]) if answered else None
-    return ClientAnswer(step, [*decided.values()], approved)
+    return ClientAnswer(step, [*decided.values()], approved, inputs)
 
 
 def withdraw_approvals(

@@ -144,7 +144,8 @@ class SessionInput:
 
         Raises:
             NotFound: there is no such session or turn.
-            InvalidRequest: a call does not wait for a result, or has another one. The code is UNKNOWN_CALL.
+            InvalidRequest: a call does not wait for a result, or has another one (the code is UNKNOWN_CALL), or its
+                input does not fit the form of its tool's server.
             Forbidden: the session belongs to another end user, or the caller may not use its model.
             QuotaExceeded: the session's budget is spent.
             Stopped: the session, the caller's key or the tenant was stopped.
@@ -159,22 +160,25 @@ class SessionInput:
         if answers:  # a message is checked as it is accepted
             await self.turns.require_model(self.agent_id, self.session_id)
         for turn_id in {each.turn_id for each in answers}:
-            known = await self.find_calls(turn_id)
+            turn = await self.turns.get(self.agent_id, self.session_id, turn_id)
+            known = await self.find_calls(turn)
             for answer in [each.answer for each in answers if each.turn_id == turn_id]:
-                if not is_accepted(known.get(answer.call_id, UNKNOWN), answer):
+                waits = known.get(answer.call_id, UNKNOWN)
+                if not is_accepted(waits, answer):
                     raise unknown_call(answer.call_id)
+                if waits is Waits.approval:
+                    check_approval(turn, answer)
                 known[answer.call_id] = answer  # another answer in the same request is refused
 
-    async def find_calls(self, turn_id: str) -> dict[str, Answer | Waits]:
-        """Return the answers to a turn's calls by the ids of these, or what they wait for. Raises NotFound."""
-        turn = await self.turns.get(self.agent_id, self.session_id, turn_id)
+    async def find_calls(self, turn: Turn) -> dict[str, Answer | Waits]:
+        """Return the answers to a turn's calls by the ids of these, or what they wait for."""
         steps = [step for step in turn.steps if isinstance(step, ToolExecutionStep)]
         found: dict[str, Answer | Waits] = {each.call_id: each for step in steps for each in step.tool_responses}
         if turn.status is TurnStatus.awaiting_input:
             approvals = turn.pending_approvals or ()
             calls = [call.call_id for call in unanswered_calls(turn.steps)]
             found |= {each: Waits.approval if each in approvals else Waits.result for each in calls}
-            for stored in await self.turns.store.call_results.read(self.place_of(turn_id)):
+            for stored in await self.turns.store.call_results.read(self.place_of(turn.turn_id)):
                 answer = stored.response or stored.approval
                 if answer is not None and answer.call_id in calls:
                     found[answer.call_id] = answer
@@ -345,6 +349,15 @@ class SessionInput:
         active = turn.status in (TurnStatus.in_progress, TurnStatus.awaiting_input)
         results = await self.turns.store.call_results.read(self.place_of(turn_id))
         return active and bool(waiting) and waiting <= {each.call_id for each in results}
+
+
+def check_approval(turn: Turn, answer: Answer) -> None:
+    """Check the input of an approval, if a turn waits for one. Raises InvalidRequest."""
+    forms = (turn.pending_inputs or {}).get(answer.call_id)
+    if isinstance(answer, ToolApproval) and (forms is not None or answer.input is not None):
+        from stint.services.turns.approvals import check_input  # noqa: PLC0415 - few calls ask
+
+        check_input(forms, answer)
 
 
 def is_accepted(known: Answer | Waits, given: Answer) -> bool:

@@ -24,6 +24,7 @@ from stint.store.parallel import map_concurrently
 from stint.tools.port import ToolOutcome
 
 if TYPE_CHECKING:
+    from stint.domain.elicitations import AnsweredInput
     from stint.loop.tool_shields import ResultCheck
 
 REPLACED = "replaced"
@@ -37,12 +38,14 @@ MOST_RESPONSES = 128
 class ClientAnswer:
     """The answers of a client to a turn. `step` has its results, and those of denied calls; None if there are none.
 
-    `approvals` are None if no call waited for one. The `approved` calls run next.
+    `approvals` are None if no call waited for one. The `approved` calls run next, some of them with the `inputs` that
+    their servers have asked for.
     """
 
     step: ToolExecutionStep | None
     approvals: list[ToolApproval] | None = None
     approved: Sequence[ToolCall] = ()
+    inputs: "Sequence[tuple[ToolCall, AnsweredInput]]" = ()
 
 
 def match_responses(calls: list[ToolCall], responses: list[ToolResponse]) -> list[ToolResponse]:

@@ -19,6 +19,7 @@ from stint.domain.llama_stack.events import (
 )
 from stint.domain.llama_stack.stored_turns import StoredTurn
 from stint.domain.llama_stack.turns import Turn
+from stint.domain.run_events import ReasoningEnded, ReasoningProgress
 from stint.services.runs.run_handle import RunHandle, RunObserver, close_on, open_events
 from stint.services.turns.turn_run import TurnRun
 from stint.services.turns.turns import Turns
@@ -31,8 +32,11 @@ ENDINGS = (TurnComplete, TurnAwaitingInput, TurnFailed)
 class StartedTurn:
     """The handle of a turn that this process has started."""
 
-    def __init__(self, turns: Turns, run: TurnRun, observer: RunObserver | None) -> None:
+    def __init__(
+        self, turns: Turns, run: TurnRun, observer: RunObserver | None, *, shows_reasoning: bool = False
+    ) -> None:
         self._turns, self._run, self._observer = turns, run, observer
+        self._shows_reasoning = shows_reasoning
 
     @property
     def turn(self) -> StoredTurn:
@@ -47,7 +51,8 @@ class StartedTurn:
         return await open_events(self.events(), seconds, self)
 
     def events(self) -> AsyncGenerator[NumberedEvent, None]:
-        return number_events(self._turns.run(self._run), self._run.first_event, self._observer, self._run.used)
+        events = self._turns.run(self._run, shows_reasoning=self._shows_reasoning)
+        return number_events(events, self._run.first_event, self._observer, self._run.used)
 
     async def announced_events(self) -> AsyncGenerator[NumberedEvent, None]:
         """Yield the events of a turn that no status announces: also one that fails at once has its start, as in its
@@ -116,6 +121,9 @@ async def number_events(
     number = first
     async with aclosing(events):
         async for event in events:
+            if isinstance(event, ReasoningProgress | ReasoningEnded):  # a replay has none, and the same numbers
+                yield NumberedEvent(number, event)
+                continue
             if observer is not None:
                 if number == first:
                     observer.time_first_event()

@@ -101,13 +101,15 @@ class TurnLog:
         if ending is not None and ending.status is RunStatus.awaiting_input:
             # Before the pause: if the process dies in between, the turn fails, and nobody reads the calls.
             waiting = await self.put_pending(step, ending)
-            if asked := [call for call in waiting if call.tool_name in self.toolbox.approvals]:
+            inputs, approvals = found.asked or {}, self.toolbox.approvals
+            if asked := [call for call in waiting if call.tool_name in approvals or call.call_id in inputs]:
                 from stint.services.turns.approvals import fingerprint_tools, show_args  # noqa: PLC0415 - few calls wait
 
                 record.unapproved = [call.call_id for call in asked]
                 names = {call.tool_name for call in asked}
                 record.asked_tools = fingerprint_tools(self.toolbox, names)
                 record.asked_args = show_args(self.toolbox, names)
+                record.asked_inputs = found.asked
         if ending is not None:
             ending.consumption = read_meter(ENDING_UNITS)
         await self.write(record)

@@ -130,7 +130,11 @@ class TurnRequests:
     async def start(self, new: NewTurn) -> StartedTurn:
         """Start a turn. Raises as `Turns.start`."""
         run = await self.turns.start(new.agent_id, new.session_id, new.request, new.context)
-        return StartedTurn(self.turns, run, new.context.observer)
+        return self.make_handle(run, new.context)
+
+    def make_handle(self, run: TurnRun, context: RequestContext) -> StartedTurn:
+        """Return the handle of a turn that this process has started for a request."""
+        return StartedTurn(self.turns, run, context.observer, shows_reasoning=context.shows_reasoning)
 
     def wait(self, new: NewTurn, message_id: str | None) -> TurnHandle:
         """Return a turn that waits as a message, or that interrupts the running one."""
@@ -171,7 +175,7 @@ class TurnRequests:
         attended = not new.context.spares_waiting_turn
         admission = self.make_admission(new.agent_id, new.session_id, attended=attended)
         run = await admission.start(message_id, new.request, new.context, until)
-        return StartedTurn(self.turns, run, new.context.observer) if isinstance(run, TurnRun) else run
+        return self.make_handle(run, new.context) if isinstance(run, TurnRun) else run
 
     async def find_earlier(self, new: NewTurn) -> TurnHandle | None:
         """Return the message or the turn of an earlier attempt. Raises as `find_earlier_turn`."""
@@ -240,7 +244,7 @@ class TurnRequests:
             if found is None:
                 raise
             return found
-        return StartedTurn(self.turns, run, context.observer)
+        return self.make_handle(run, context)
 
     async def find_resume(
         self, agent_id: str, session_id: str, turn_id: str, request: TurnResumeRequest, deadline: float

@@ -6,7 +6,7 @@
 import asyncio
 import logging
 
-from stint.caller import RequestAttempt
+from stint.caller import find_call_depth
 from stint.dataclasses import dataclass
 from stint.domain.content import DocumentText
 from stint.domain.errors import Cancelled, Interrupted, StintError, StoreUnavailable, Unexpected, rename_param
@@ -21,6 +21,7 @@ from stint.domain.run_outcome import ErrorInfo, RunOutcome, RunStatus
 from stint.domain.schema import now
 from stint.loop.run import Run
 from stint.loop.toolbox import Toolbox
+from stint.services.runs.run_handle import RequestContext
 from stint.services.turns.session_opener import OpenSession
 from stint.services.turns.turn_log import TurnLog
 
@@ -82,11 +83,11 @@ def make_header(
     messages: list[InputMessage],
     documents: list[DocumentText],
     overrides: TurnOverrides,
-    attempt: RequestAttempt,
+    context: RequestContext,
     toolbox: Toolbox,
 ) -> TurnHeader:
     """Return the first record of a turn, which runs with a `toolbox`."""
-    lease = session.keeper.lease
+    lease, attempt = session.keeper.lease, context.attempt
     return TurnHeader(
         turn_id=lease.turn_id,
         session_id=lease.session_id,
@@ -97,7 +98,9 @@ def make_header(
         fingerprint=attempt.fingerprint,
         retry_count=attempt.retry_count,
         retry_of=attempt.retry_of,
+        call_depth=find_call_depth(),
         servers=list_servers(toolbox) if toolbox.server else None,
+        message_ids=[*context.message_ids] or None,
     )
 
 

@@ -13,11 +13,12 @@ In `resume`, the step with the client's results takes the place of the header.
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator
 from contextlib import aclosing, suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
+from stint.caller import raise_call_depth
 from stint.dataclasses import replace
 from stint.documents.document_reader import DocumentReader, images_of
 from stint.domain.errors import Cancelled, Conflict, NotFound, StintError, Unexpected
@@ -28,7 +29,6 @@ from stint.domain.llama_stack.turns import Turn, TurnCreateRequest, TurnOverride
 from stint.domain.run_events import ReasoningEnded, ReasoningProgress, RunEnded, StepComplete
 from stint.domain.run_outcome import RunStatus
 from stint.domain.steps import Step, ToolExecutionStep
-from stint.domain.tools import ToolCall
 from stint.loop.agent_loop import run_loop
 from stint.loop.plan import Plan
 from stint.loop.run import Run
@@ -49,6 +49,7 @@ from stint.services.turns.resume import (
     forget_calls,
     is_resumable,
     not_waiting,
+    refuse_taken,
     refuse_waiting,
     resumed_run,
     stored_answer,
@@ -56,7 +57,7 @@ from stint.services.turns.resume import (
 )
 from stint.services.turns.session_documents import SessionDocuments
 from stint.services.turns.session_opener import OpenSession, SessionOpener
-from stint.services.turns.tool_responses import ResultChecks, refuse_results
+from stint.services.turns.tool_responses import ClientAnswer, ResultChecks, refuse_results
 from stint.services.turns.turn_log import TurnLog, make_partial_storage
 from stint.services.turns.turn_run import TurnRun, fail_turn, make_header, terminal_event
 from stint.spending.meters import Meters, metered
@@ -126,6 +127,8 @@ class Turns:
         async with session.keeper.released_on_error():
             if context.spares_waiting_turn:
                 refuse_waiting(session.last)
+            if context.message_ids:
+                refuse_taken(session.last, context)
             overrides = TurnOverrides(**{name: getattr(request, name) for name in TurnOverrides.model_fields})
             plan = await self.planner.plan(session.config, overrides, context.provider_data, session.caller)
             plan, documents = await self.documents.read(session, plan, request.documents, deadline)
@@ -136,7 +139,7 @@ class Turns:
             messages = await checks.check_messages(request.messages, session.transcript)
             asks = bool(plan.toolbox.approvals)
             stored = await storable(overrides, session.config, asks=asks)
-            header = make_header(session, messages, documents, stored, attempt=attempt, toolbox=plan.toolbox)
+            header = make_header(session, messages, documents, stored, context=context, toolbox=plan.toolbox)
             await attempt.record_run(header.turn_id)
             log = self.make_log(session, StoredTurn(header), plan)
             add_input(session.transcript, header)
@@ -182,6 +185,7 @@ class Turns:
         turn_id = (await self.store.turns.find_imported(self.tenant, agent_id, session_id, {turn_id}))[turn_id]
         session, turn, noted = await self.open_last(agent_id, session_id, turn_id, request, deadline=deadline)
         async with session.keeper.released_on_error():
+            raise_call_depth(turn.header.call_depth)
             stored = stored_answer(turn, request)
             resume_meter(turn.consumption)
             completed = turn.status is RunStatus.completed
@@ -199,7 +203,7 @@ class Turns:
                 session.transcript.add_step(checked)
             transcript = session.transcript
             if answer.approved:
-                plan, transcript = approve(plan, transcript, answer.approved)
+                plan, transcript = approve(plan, transcript, answer)
             run = resumed_run(turn, answer, plan, transcript, log=log, deadline=deadline, checks=checks.steps)
             async with run.opened():
                 if stored is None:
@@ -229,7 +233,7 @@ class Turns:
                 raise not_waiting(await self.get(agent_id, session_id, turn_id))
             return session, StoredTurn(last.header, [*last.records], last.size, last.skipped), value_of(noted)
 
-    async def run(self, turn: TurnRun) -> AsyncGenerator[Event, None]:
+    async def run(self, turn: TurnRun, *, shows_reasoning: bool = False) -> AsyncGenerator[Event, None]:
         """Run a started turn. The last event is the terminal one, and nothing is raised.
 
         The first event is the start event, unless the model's provider refuses the turn before.
@@ -244,7 +248,7 @@ class Turns:
             async with aclosing(run_loop(turn.run)) as events:
                 async for event in events:
                     writer.add_event(event)
-                    if not isinstance(event, ReasoningProgress | ReasoningEnded):
+                    if shows_reasoning or not isinstance(event, ReasoningProgress | ReasoningEnded):
                         yield terminal_event(turn, event) if isinstance(event, RunEnded) else notes.note(event)
         except StintError as error:
             yield await fail_turn(turn, error)
@@ -319,11 +323,12 @@ class Turns:
         return found
 
 
-def approve(plan: Plan, transcript: Transcript, calls: Sequence[ToolCall]) -> tuple[Plan, Transcript]:
+def approve(plan: Plan, transcript: Transcript, answer: ClientAnswer) -> tuple[Plan, Transcript]:
     """Return the plan and the messages of a run that begins with approved calls."""
     from stint.services.turns.approvals import HeldTranscript, approve_calls  # noqa: PLC0415 - few turns ask
 
-    return approve_calls(plan, calls), HeldTranscript(transcript, {call.call_id for call in calls})
+    calls = answer.approved
+    return approve_calls(plan, calls, answer.inputs), HeldTranscript(transcript, {call.call_id for call in calls})
 
 
 def announce(step: ToolExecutionStep | None) -> StepComplete | None:

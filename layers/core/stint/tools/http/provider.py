@@ -6,7 +6,7 @@ may replace what another has written:
     the definition    host, path, method, its headers and fields: fixed, except at its placeholders
     the model         arguments, escaped so that each stays at its placeholder (`request.py`, `text_bodies.py`)
     the caller        headers of its own for an origin, except those of the definition
-    this system       the keys of the call, by which the server recognizes a repetition
+    this system       the keys of the call, by which the server recognizes a repetition, and its depth
 
 Names of headers are compared folded, since servers read several spellings as one. Headers that replace the method or
 the URL for some servers are refused from callers. The guard decides which hosts may be called, for each connection, and
@@ -26,6 +26,7 @@ from stint.domain.known_secrets import redact
 from stint.domain.limits import MAX_TOOL_HEADERS
 from stint.net.guard import Guard
 from stint.tools.definitions import read_definitions
+from stint.tools.depth_headers import DEPTH_NAME, depth_headers, without_depth
 from stint.tools.headers import fold, read_headers
 from stint.tools.http.request import EndpointDefinition, write_request
 from stint.tools.http.text_bodies import describe_misplaced
@@ -39,7 +40,8 @@ OVERRIDES = frozenset(
 """Headers that replace the method or the URL of a request for some servers."""
 
 BODY_HEADERS = frozenset({"content-type", "content-encoding"})
-KEYS = frozenset({"idempotency-key", "stint-tool-call-id"})
+KEYS = frozenset({"idempotency-key", "stint-tool-call-id", DEPTH_NAME})
+"""Headers of this system, which a caller cannot replace."""
 TEXTS = frozenset({"application/xml", "application/x-ndjson", "application/x-www-form-urlencoded"})
 
 
@@ -59,9 +61,10 @@ class HttpEndpoints:
         }]}
 
     See `EndpointDefinition` for the templates. The unique key of the call is sent as `Idempotency-Key`, the model's id
-    of it as `Stint-Tool-Call-Id`. Each request may have the caller's own credentials in
-    `provider_data["http_headers"]`, `{origin: {header: value}}` with an origin such as `https://tickets.example.com`;
-    they are sent to that origin only, and cannot replace headers of the definition. Redirects are not followed.
+    of it as `Stint-Tool-Call-Id`, its depth as `Stint-Call-Depth` (`domain/call_depth.py`). Each request may have the
+    caller's own credentials in `provider_data["http_headers"]`, `{origin: {header: value}}` with an origin such as
+    `https://tickets.example.com`; they are sent to that origin only, and cannot replace headers of the definition.
+    Redirects are not followed.
 
     The body of a 2xx response is the tool's result: text and JSON as text, PNG, JPEG, GIF and WebP as an image,
     anything else as an attachment for the user. The metadata has `status`.
@@ -109,7 +112,7 @@ class HttpEndpoints:
                 tool.method,
                 request.url,
                 timeout=tool.timeout,
-                headers=merge_headers(request.headers, callers, keys_of(invocation)),
+                headers=merge_headers(without_depth(request.headers), callers, keys_of(invocation)),
                 content=request.content,
             )
         except ToolFailure as error:
@@ -153,10 +156,11 @@ def merge_headers(*parts: dict[str, str]) -> httpx.Headers:
 
 
 def keys_of(invocation: Invocation) -> dict[str, str]:
-    """Return the headers that identify a call and its repetitions."""
+    """Return the headers that identify a call and its repetitions, and that say how deep it is."""
     return {
         "Idempotency-Key": write_key(invocation.idempotency_key),
         "Stint-Tool-Call-Id": write_key(invocation.call_id),
+        **depth_headers(),
     }
 
 

@@ -34,6 +34,7 @@ from stint.domain.errors import InvalidRequest, ToolUnavailable
 from stint.domain.inference import ToolSignature
 from stint.domain.json_text import parse_json
 from stint.tools.definitions import ToolDefinition, read_definitions
+from stint.tools.depth_headers import next_depth
 from stint.tools.outcomes import failure, timed_out, unknown_tool, write_json
 from stint.tools.port import ATTACHMENTS, Invocation, Toolgroup, ToolOutcome
 
@@ -79,8 +80,8 @@ class LambdaFunctions:
         }]}
 
     The event contains only the arguments. The client context has, under `custom`, `idempotency_key` (unique to the
-    call), `tool_call_id` (the model's id), `tool_name` and `toolgroup_id`; in Python,
-    `context.client_context.custom["idempotency_key"]`.
+    call), `tool_call_id` (the model's id), `tool_name`, `toolgroup_id` and `call_depth` (`domain/call_depth.py`), which
+    are texts; in Python, `context.client_context.custom["idempotency_key"]`.
 
     A returned text is the result, null is an empty result, anything else becomes JSON. An object of the form
     `{"content": ..., "attachments": [{"content": {"uri": ...}, "mime_type": ...}]}` is the result `content` with
@@ -120,6 +121,7 @@ class LambdaFunctions:
             "tool_call_id": invocation.call_id,
             "tool_name": tool.name,
             "toolgroup_id": toolgroup.toolgroup_id,
+            "call_depth": str(next_depth()),
         }
         call = functools.partial(self._call, tool, json.dumps(invocation.arguments).encode(), custom)
         return await asyncio.get_running_loop().run_in_executor(self._threads, copy_context().run, call)

@@ -1,13 +1,11 @@
 """Conversion of MCP tools' results to outcomes (specification, "Tools": content, structured content, isError)."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from stint.domain.content import ContentItem, ImageContentItem, TextContentItem
+from stint.tools.mcp.results import ResultBlock, ServerResult
 from stint.tools.outcomes import attachment, read_image, write_json
 from stint.tools.port import ATTACHMENTS, ToolOutcome
-
-if TYPE_CHECKING:
-    from mcp.types import CallToolResult, ContentBlock
 
 STRUCTURED_CONTENT = "structured_content"
 """Key of an outcome's metadata for the tool's unchanged structured content."""
@@ -15,7 +13,7 @@ NO_RESULT = {"result": None}
 """The structured content of FastMCP for a tool that returns nothing."""
 
 
-def read_result(result: "CallToolResult") -> ToolOutcome:
+def read_result(result: ServerResult) -> ToolOutcome:
     """Convert a result: text and images for the model, and other content (audio, files, links, SVG) as attachments.
 
     A block whose audience is only the user is attached and not shown to the model. An image for both is both shown and
@@ -29,15 +27,15 @@ def read_result(result: "CallToolResult") -> ToolOutcome:
         content.extend(shown)
         attachments.extend(attached)
     metadata: dict[str, Any] = {}
-    if result.structuredContent is not None and (content or result.structuredContent != NO_RESULT):
-        metadata[STRUCTURED_CONTENT] = result.structuredContent
-        content = content or [TextContentItem(text=write_json(result.structuredContent))]
+    if result.structured_content is not None and (content or result.structured_content != NO_RESULT):
+        metadata[STRUCTURED_CONTENT] = result.structured_content
+        content = content or [TextContentItem(text=write_json(result.structured_content))]
     if attachments:
         metadata[ATTACHMENTS] = attachments
-    return ToolOutcome(content=content, metadata=metadata, error=result.isError)
+    return ToolOutcome(content=content, metadata=metadata, error=bool(result.is_error))
 
 
-def read_block(block: "ContentBlock") -> tuple[list[ContentItem], list[dict[str, Any]]]:
+def read_block(block: ResultBlock) -> tuple[list[ContentItem], list[dict[str, Any]]]:
     """Return the part of a block for the model, and the attachment for the user."""
     audience = list(block.annotations.audience or []) if block.annotations else []
     shown, attached = _divide(block)
@@ -48,26 +46,28 @@ def read_block(block: "ContentBlock") -> tuple[list[ContentItem], list[dict[str,
     return shown, attached
 
 
-def _divide(block: "ContentBlock") -> tuple[list[ContentItem], list[dict[str, Any]]]:
+def _divide(block: ResultBlock) -> tuple[list[ContentItem], list[dict[str, Any]]]:
+    media_type = block.mime_type or ""
     match block.type:
         case "text":
             return [TextContentItem(text=block.text)], []
         case "image":
-            url = f"data:{block.mimeType};base64,{block.data}"
+            url = f"data:{media_type};base64,{block.data}"
             if image := read_image(block.data):
-                return [image], [attachment(url, block.mimeType)]
-            return _attached(url, block.mimeType, "image")
+                return [image], [attachment(url, media_type)]
+            return _attached(url, media_type, "image")
         case "audio":
-            url = f"data:{block.mimeType};base64,{block.data}"
-            return _attached(url, block.mimeType, "audio")
+            return _attached(f"data:{media_type};base64,{block.data}", media_type, "audio")
         case "resource_link":
-            return _attached(str(block.uri), block.mimeType or "", block.title or block.name)
+            return _attached(str(block.uri or ""), media_type, block.title or block.name)
         case "resource":
             resource = block.resource
-            if (text := getattr(resource, "text", None)) is not None:
-                return [TextContentItem(text=text)], []
-            media_type, blob = resource.mimeType or "application/octet-stream", getattr(resource, "blob", "")
-            return _attached(f"data:{media_type};base64,{blob}", media_type, str(resource.uri))
+            if resource is None:
+                return [], []
+            if resource.text is not None:
+                return [TextContentItem(text=resource.text)], []
+            media_type = resource.mime_type or "application/octet-stream"
+            return _attached(f"data:{media_type};base64,{resource.blob}", media_type, str(resource.uri))
 
 
 def _attached(url: str, media_type: str, name: str) -> tuple[list[ContentItem], list[dict[str, Any]]]:

@@ -1,7 +1,8 @@
-"""A cache of tool lists and of failed listings in a warm process."""
+"""A cache of tool lists, of failed listings, and of the revisions that servers speak, in a warm process."""
 
 import json
 import time
+from enum import Enum
 
 from stint.dataclasses import dataclass, field
 from stint.domain.errors import StintError
@@ -10,6 +11,18 @@ from stint.domain.inference import ToolSignature
 MOST_LISTS = 200
 MOST_BYTES = 4_000_000
 """Maximum bytes of all lists as JSON. As objects they take about ten times as much."""
+
+
+LEAST_FRESH_SECONDS = 30.0
+"""Minimum seconds for which a list is fresh, if the server says how long. Most servers say 0 because they say nothing,
+and each turn would wait for them."""
+
+
+class McpRevision(Enum):
+    """How a server is spoken to: request by request, or in sessions."""
+
+    stateless = "2026-07-28"
+    sessions = "2025-11-25"
 
 
 @dataclass(slots=True)
@@ -34,6 +47,22 @@ class ToolLists:
     seconds: float
     retry_seconds: float
     kept: dict[str, CachedToolList] = field(default_factory=dict)
+    revisions: dict[str, tuple[McpRevision, float]] = field(default_factory=dict)
+    """The revisions of servers, with the times until which they hold: as long as lists do."""
+
+    def revision(self, key: str) -> McpRevision | None:
+        """Return the revision of a server if it is known."""
+        revision, expiry = self.revisions.get(key, (None, 0.0))
+        return revision if time.monotonic() < expiry else None
+
+    def put_revision(self, key: str, revision: McpRevision) -> None:
+        self.revisions.pop(key, None)
+        while len(self.revisions) >= MOST_LISTS:
+            del self.revisions[next(iter(self.revisions))]
+        self.revisions[key] = revision, time.monotonic() + self.seconds
+
+    def forget_revision(self, key: str) -> None:
+        self.revisions.pop(key, None)
 
     def fresh(self, key: str) -> list[ToolSignature] | None:
         """Return a list if it is fresh."""
@@ -50,9 +79,11 @@ class ToolLists:
         found = self.kept.get(key)
         return found.failure if found and time.monotonic() < found.retry else None
 
-    def put(self, key: str, tools: list[ToolSignature]) -> None:
+    def put(self, key: str, tools: list[ToolSignature], seconds: float | None = None) -> None:
+        """Cache a list. `seconds`: for how long the server lets clients use it."""
+        fresh = self.seconds if seconds is None else min(self.seconds, max(seconds, LEAST_FRESH_SECONDS))
         size = sum(map(size_of, tools))
-        self._put(key, CachedToolList(tools, time.monotonic() + self.seconds, size=size))
+        self._put(key, CachedToolList(tools, time.monotonic() + fresh, size=size))
 
     def expire(self, key: str) -> None:
         """Mark a list as stale, because its server does not know one of its tools."""

@@ -1,4 +1,4 @@
-"""Tools of MCP servers (Model Context Protocol), over streamable HTTP and HTTP+SSE.
+"""Tools of MCP servers (Model Context Protocol) of any revision (`servers.py`), over HTTP.
 
 A turn needs the list of tools before the model is called, so a listing is a wait of the user. Lists are kept in the
 warm process, for each tenant, endpoint and headers (a server may show each caller other tools):
@@ -9,8 +9,8 @@ warm process, for each tenant, endpoint and headers (a server may show each call
     failed slowly           not requested again for `retry_seconds`: callers wait for a server that hangs only once
     a tool is unknown       the list becomes stale: the server has changed its tools
 
-Refused credentials are never hidden behind an old list, because the caller can correct them. A call has a session of
-its own, so that nothing runs between two invocations of this function.
+Refused credentials are never hidden behind an old list, because the caller can correct them. A call has a
+connection of its own, so that nothing runs between two invocations of this function.
 """
 
 import asyncio
@@ -24,35 +24,50 @@ from pydantic import Field, ValidationError
 
 from stint.caller import find_tenant
 from stint.dataclasses import replace
+from stint.domain.call_depth import DEPTH_KEY
 from stint.domain.errors import InvalidRequest, StintError, ToolUnauthorized, ToolUnavailable, UnresolvableURL
 from stint.domain.inference import ToolSignature
-from stint.domain.json_text import make_storable
 from stint.domain.mcp_servers import McpAccess
 from stint.domain.validation import describe_faults
 from stint.net.guard import Guard
 from stint.tools.definitions import LONGEST_TIMEOUT
+from stint.tools.depth_headers import next_depth
 from stint.tools.headers import fold, read_headers
 from stint.tools.list_budget import list_budget
 from stint.tools.mcp.content import read_result
+from stint.tools.mcp.input_requests import INPUT_REQUIRED, asks_nothing, read_question
 from stint.tools.mcp.lists import ToolLists
-from stint.tools.mcp.session import McpFailure, McpSessions, host_of
+from stint.tools.mcp.results import OfferedTool, ServerResult
+from stint.tools.mcp.servers import McpPlace, McpServers
+from stint.tools.mcp.session import McpFailure, host_of
+from stint.tools.mcp.stateless import (
+    HEADER_MISMATCH,
+    METHOD_NOT_FOUND,
+    MOST_PAGES,
+    MOST_TOOLS,
+    ServerToolList,
+    StatelessCall,
+    StatelessClient,
+    StatelessRefusal,
+    signature_of,
+)
 from stint.tools.outcomes import MAX_ANSWER_BYTES, TIMEOUT, failure, timed_out, too_large
 from stint.tools.port import Invocation, Toolgroup, ToolOutcome
 
 if TYPE_CHECKING:
     from mcp.client.session import ClientSession
-    from mcp.types import CallToolResult, Tool
+    from mcp.types import CallToolResult
+
 
 logger = logging.getLogger(__name__)
 
-MOST_TOOLS = 1000
-MOST_PAGES = 50
 LIST_SECONDS = 20.0
 """Maximum seconds of a listing. API Gateway waits 29 s for the response to the caller."""
 INVALID_PARAMS = -32602
-METHOD_NOT_FOUND = -32601
 REFRESH_SECONDS = 3.0
 """Maximum seconds of a listing if there is a stale list to use."""
+MOST_ROUNDS = 10
+"""Maximum repetitions of a call whose server only wants to be asked again."""
 SLOW_SECONDS = 1.0
 """A failure within these seconds is not cached, because the next attempt costs little."""
 
@@ -116,9 +131,9 @@ class McpTools:
         max_bytes: int = MAX_ANSWER_BYTES,
     ) -> None:
         self._guard = guard
-        self._sessions = McpSessions(guard, max_bytes=max_bytes)
         self._timeout = timeout
         self._lists = ToolLists(list_seconds, retry_seconds)
+        self._servers = McpServers(guard, self._lists, max_bytes=max_bytes)
 
     async def check(self, toolgroup: Toolgroup, /) -> None:
         """Check the args, and that the endpoint is allowed; see the port."""
@@ -165,7 +180,7 @@ class McpTools:
         """Request a server's tools, and cache the list or the failure."""
         key, began = key_of(url, headers), time.monotonic()
         try:
-            tools = await self._ask(url, headers, timeout)
+            listed = await self._ask(McpPlace(key, url, headers), timeout)
         except ToolUnauthorized:
             raise
         except (ToolUnavailable, UnresolvableURL, asyncio.CancelledError) as error:
@@ -175,12 +190,13 @@ class McpTools:
                 slow = f"The MCP server at {host_of(url)} did not list its tools within {seconds:.0f} s"
                 self._lists.fail(key, error if isinstance(error, StintError) else ToolUnavailable(slow))
             raise
-        self._lists.put(key, tools)
-        return tools
+        self._lists.put(key, listed.tools, listed.seconds)
+        return listed.tools
 
-    async def _ask(self, url: str, headers: dict[str, str], timeout: float) -> list[ToolSignature]:
+    async def _ask(self, place: McpPlace, timeout: float) -> ServerToolList:
+        url = place.url
         try:
-            return await self._sessions.run_session(url, headers, list_all, timeout, budget=list_budget())
+            return await self._servers.run(place, StatelessClient.list_all, list_all, timeout, budget=list_budget())
         except TimeoutError as error:
             raise ToolUnavailable(
                 f"The MCP server at {host_of(url)} did not list its tools within {timeout:g} s"
@@ -189,33 +205,81 @@ class McpTools:
             raise ToolUnavailable(f"The MCP server at {host_of(url)} does not list its tools: {error}") from error
 
     async def invoke(self, toolgroup: Toolgroup, invocation: Invocation, /) -> ToolOutcome:
-        """Call a tool in a session of its own; see the port."""
+        """Call a tool; see the port."""
         url, headers = read_endpoint(toolgroup, invocation.provider_data)
         timeout = read_args(toolgroup).timeout_of(invocation.tool_name) or self._timeout
+        place = McpPlace(key_of(url, headers), url, headers)
 
-        async def call(session: "ClientSession") -> "CallToolResult":
-            return await call_tool(session, invocation)
+        async def call(session: "ClientSession") -> ToolOutcome:
+            if invocation.answered is not None:
+                return failure("The MCP server speaks an older revision now, so it does not get the user's answer.")
+            result = await call_tool(session, invocation)
+            return read_result(ServerResult.model_validate(result.model_dump(mode="json", by_alias=True)))
+
+        async def exchange(client: StatelessClient) -> ToolOutcome:
+            result = await self._call(client, place.key, invocation)
+            asks = result.result_type == INPUT_REQUIRED
+            return read_question(result, can_ask=can_ask(invocation)) if asks else read_result(result)
 
         try:
-            result = await self._sessions.run_session(url, headers, call, timeout)
+            outcome = await self._servers.run(place, exchange, call, timeout)
         except TimeoutError:
             return timed_out(timeout)
         except McpFailure as error:
             if error.code in (INVALID_PARAMS, METHOD_NOT_FOUND):
-                self._lists.expire(key_of(url, headers))
+                self._lists.expire(place.key)
             return failure(f"The MCP server refused the call: {error}")
         except InvalidRequest as error:
             if error.code == "url_too_large":
                 return too_large(f"The call failed: {error.message}.")
             raise
-        outcome = read_result(result)
         if outcome.error and "unknown tool" in str(outcome.content).lower():
-            self._lists.expire(key_of(url, headers))
+            self._lists.expire(place.key)
         return outcome
 
+    async def _call(self, client: StatelessClient, key: str, invocation: Invocation) -> ServerResult:
+        """Call a tool without a session, with the headers that its schema asks for.
 
-async def list_all(session: "ClientSession") -> list[ToolSignature]:
-    """List the tools, page by page, up to 1,000.
+        A server that misses one has not run the tool: its list is read then, because this process has none or an old
+        one, and the call is sent again.
+        """
+        answered = invocation.answered
+        call = StatelessCall(
+            invocation.tool_name,
+            invocation.arguments,
+            self._find_schema(key, invocation.tool_name),
+            can_ask=can_ask(invocation),
+            answers=answered.responses if answered is not None else None,
+            state=answered.state if answered is not None else None,
+        )
+        try:
+            result = await client.call(call)
+        except StatelessRefusal as refusal:
+            if refusal.code != HEADER_MISMATCH:
+                raise
+            listed = await client.list_all()
+            self._lists.put(key, listed.tools, listed.seconds)
+            call = replace(call, schema=self._find_schema(key, invocation.tool_name))
+            result = await client.call(call)
+        for rounds in range(MOST_ROUNDS):
+            if not asks_nothing(result):
+                break
+            await asyncio.sleep(min(0.05 * 2**rounds, 0.4))
+            result = await client.call(replace(call, answers=None, state=result.request_state))
+        return result
+
+    def _find_schema(self, key: str, tool_name: str) -> dict[str, Any] | None:
+        known = self._lists.known(key) or ()
+        return next((tool.parameters for tool in known if tool.name == tool_name), None)
+
+
+def can_ask(invocation: Invocation) -> bool:
+    """Return whether somebody can answer what a call asks: the client of a turn."""
+    return invocation.session is not None
+
+
+async def list_all(session: "ClientSession") -> ServerToolList:
+    """List the tools in a session, page by page, up to 1,000.
 
     Raises:
         McpFailure: there are more than 50 pages.
@@ -230,31 +294,20 @@ async def list_all(session: "ClientSession") -> list[ToolSignature]:
         if pages > MOST_PAGES:
             raise McpFailure(0, f"its list has more than {MOST_PAGES} pages")
         page = await session.list_tools(params=PaginatedRequestParams(cursor=cursor) if cursor else None)
-        tools += map(read_signature, page.tools)
+        listed = (OfferedTool.model_validate(tool.model_dump(mode="json", by_alias=True)) for tool in page.tools)
+        tools += map(signature_of, listed)
         cursor = page.nextCursor
         if not cursor or not page.tools:
             break
-    return tools
-
-
-def read_signature(tool: "Tool") -> ToolSignature:
-    """Return a listed tool. It is repeatable if the server says that it only reads, or that repeating is harmless."""
-    hints = tool.annotations
-    repeatable = hints is not None and bool(hints.readOnlyHint or hints.idempotentHint)
-    return ToolSignature(
-        tool.name,
-        tool.description or tool.title or "",
-        make_storable(tool.inputSchema),
-        repeatable=repeatable,
-        annotations=make_storable(hints.model_dump(exclude_none=True)) if hints is not None else None,
-    )
+    return ServerToolList(tools)
 
 
 async def call_tool(session: "ClientSession", invocation: Invocation) -> "CallToolResult":
     """Send tools/call. The session's own `call_tool` would first list all tools, to check structured results."""
     from mcp import types  # noqa: PLC0415 - imported when first used
 
-    params = types.CallToolRequestParams(name=invocation.tool_name, arguments=invocation.arguments)
+    meta = types.RequestParams.Meta.model_validate({DEPTH_KEY: next_depth()})
+    params = types.CallToolRequestParams(name=invocation.tool_name, arguments=invocation.arguments, _meta=meta)
     request = types.ClientRequest(types.CallToolRequest(params=params))
     return await session.send_request(request, types.CallToolResult)
 

@@ -32,10 +32,15 @@ REMARKS = ("error", "detail", "message", "title")
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """Why a server refuses a request: the message of a JSON-RPC error, or a remark. Both may be empty."""
+    """Why a server refuses a request: the message of a JSON-RPC error, or a remark. Both may be empty.
+
+    `code` is that of the JSON-RPC error, 0 without one. `supported` are the revisions of the protocol that it names.
+    """
 
     message: str = ""
     remark: str = ""
+    code: int = 0
+    supported: tuple[str, ...] = ()
 
 
 class McpRequestRefused(Exception):
@@ -105,7 +110,8 @@ def find_reason(text: str, kind: str) -> Reason:
         return Reason()
     message = message_of(document.get("error"))
     if "jsonrpc" in document:
-        return Reason(message)
+        error = document.get("error")
+        return Reason(message, code=code_of(error), supported=supported_by(error))
     said = (message if name == "error" else document.get(name) for name in REMARKS)
     return Reason(remark=next((remark for each in said if (remark := remark_of(each))), ""))
 
@@ -114,6 +120,19 @@ def message_of(error: Any) -> str:
     """Return the message of an error, which should be an object; empty without one."""
     message = error.get("message") if isinstance(error, dict) else error
     return message.strip() if isinstance(message, str) else ""
+
+
+def code_of(error: Any) -> int:
+    """Return the code of an error, which should be an object; 0 without one."""
+    code = error.get("code") if isinstance(error, dict) else None
+    return code if isinstance(code, int) else 0
+
+
+def supported_by(error: Any) -> tuple[str, ...]:
+    """Return the revisions that an error names."""
+    data = error.get("data") if isinstance(error, dict) else None
+    supported = data.get("supported") if isinstance(data, dict) else None
+    return tuple(each for each in supported if isinstance(each, str)) if isinstance(supported, list) else ()
 
 
 def remark_of(text: Any) -> str:

@@ -29,6 +29,7 @@ import httpx
 from stint.domain.errors import InvalidRequest, StintError, ToolUnauthorized, ToolUnavailable, UnresolvableURL
 from stint.net.guard import Guard
 from stint.net.urls import parse_url
+from stint.tools.depth_headers import depth_headers, without_depth
 from stint.tools.list_budget import MAX_LIST_BYTES, ListBudget
 from stint.tools.mcp.answers import ReceiveBudget
 from stint.tools.mcp.refusals import McpRequestRefused, shorten_reason
@@ -40,6 +41,11 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 Conversation = Callable[["ClientSession"], Awaitable[T]]
+
+HANDSHAKE_REVISIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
+"""The revisions with sessions, which the `mcp` package speaks."""
+REVISION = "2026-07-28"
+"""The revision without sessions (`stateless.py`)."""
 
 PASSING = frozenset({401, 403, 407, 408, 429})
 """Statuses that concern the caller or are temporary, whatever the body says."""
@@ -125,9 +131,9 @@ class McpSessions:
         received = ReceiveBudget(host_of(url), max_bytes, budget)
         watch = Watch(self._guard.transport(max_bytes), ("GET", "POST") if sse else ("POST",), received)
         seconds = max(deadline - asyncio.get_running_loop().time(), 0.001)
-        client = httpx.AsyncClient(  # httpx's timeout is later than the deadline, whose error says what took too long
-            transport=watch, timeout=seconds + 1, headers={"Accept-Encoding": "gzip", **headers}, trust_env=False
-        )
+        sent = {"Accept-Encoding": "gzip", **without_depth(headers), **depth_headers()}
+        # httpx's timeout is later than the deadline, whose error says what took too long.
+        client = httpx.AsyncClient(transport=watch, timeout=seconds + 1, headers=sent, trust_env=False)
         results: list[T] = []
         try:
             async with asyncio.timeout_at(deadline) as clock:
@@ -177,12 +183,9 @@ async def initialize(session: "ClientSession", url: str) -> None:
 
 def refuse_server(url: str, reason: str) -> InvalidRequest:
     """Make the error of a server that refuses to initialize a session. Another attempt would fail, too."""
-    from mcp.shared.version import SUPPORTED_PROTOCOL_VERSIONS  # noqa: PLC0415
-
     return InvalidRequest(
         f"The MCP server at {host_of(url)} refuses to initialize a session: {shorten_reason(reason)}. "
-        f"Stint speaks the revisions {', '.join(SUPPORTED_PROTOCOL_VERSIONS)} of MCP. Servers without sessions, of "
-        "later revisions, are not supported.",
+        f"Stint speaks the revisions {', '.join(HANDSHAKE_REVISIONS)} and, without sessions, {REVISION} of MCP.",
         code=SERVER_REFUSED,
     )
 
@@ -219,6 +222,13 @@ def translate(url: str, error: BaseException) -> Exception:
     """Convert a failure of the session to an error."""
     from mcp.shared.exceptions import McpError  # noqa: PLC0415
 
+    if isinstance(error, McpError):
+        return McpFailure(error.error.code, error.error.message)
+    return translate_failure(url, error)
+
+
+def translate_failure(url: str, error: BaseException) -> Exception:
+    """Convert a failure of a request to an error."""
     match error:
         case UnresolvableURL():
             return error
@@ -226,8 +236,6 @@ def translate(url: str, error: BaseException) -> Exception:
             return ToolUnavailable(error.message)
         case McpRequestRefused() | TimeoutError() | StintError() | McpFailure():
             return error
-        case McpError():
-            return McpFailure(error.error.code, error.error.message)
         case httpx.TimeoutException():
             return TimeoutError()
         case httpx.HTTPStatusError():

@@ -1,0 +1,1 @@
+"""AG-UI 1.0: an agent that web frontends call. No other API imports this folder."""

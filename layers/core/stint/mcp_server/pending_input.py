@@ -23,6 +23,7 @@ from stint.mcp_server.schemas import ElicitResult, FormParams, FormRequest
 
 DECLINED_APPROVAL = "The user declined the request."
 DECLINED_RESULT = "The user declined to give a result."
+UNASKED, DISMISSED = "this client cannot ask for", "the user has not given"
 APPROVAL_FORM: Mapping[str, Any] = {
     "type": "object",
     "properties": {
@@ -92,8 +93,8 @@ def describe(call: ToolCall, turn: Turn) -> str:
     return f"the tool {call.tool_name} with {json.dumps(arguments, ensure_ascii=False)}"
 
 
-def to_text(agent_id: str, turn: Turn) -> str:
-    """Return the questions of a turn as a text, and where they are answered."""
+def to_text(agent_id: str, turn: Turn, *, dismissed: bool = False) -> str:
+    """Return the questions of a turn as a text, and where they are answered. `dismissed`: the user has seen forms."""
     calls = zip(list_asked(turn), turn.output_message.tool_calls, strict=True)
     lines = [
         f"- {'approval' if asked.approval else 'result'} of the call {call.call_id}: {describe(call, turn)}"
@@ -102,7 +103,7 @@ def to_text(agent_id: str, turn: Turn) -> str:
     path = f"/v1/agents/{agent_id}/session/{turn.session_id}/turn/{turn.turn_id}/resume"
     return "\n".join(
         [
-            "The agent has not answered yet: it waits for input that this client cannot ask for.",
+            f"The agent has not answered yet: it waits for input that {DISMISSED if dismissed else UNASKED}.",
             *lines,
             f"A person answers with POST {path}, or in the console: tool_responses for results, approvals for "
             "approvals. Another message in this session ends the waiting turn.",

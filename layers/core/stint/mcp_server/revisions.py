@@ -54,7 +54,7 @@ def read_client(message: JsonRpcMessage, headers: Headers) -> McpClient:
     version, meta = value_of(headers, VERSION_HEADER), message.params.get("_meta")
     meta = meta if isinstance(meta, dict) else {}
     if version in LEGACY and VERSION_KEY in meta:
-        text = f"The header {VERSION_HEADER} is {version}, and params._meta has {VERSION_KEY}, which is newer. Send one."
+        text = f"The header {VERSION_HEADER} is {version}, and params._meta has {VERSION_KEY}, a newer one."
         raise JsonRpcError(HEADER_MISMATCH, text, code="header_mismatch", param=VERSION_HEADER)
     if version in LEGACY or (version is None and VERSION_KEY not in meta):
         return McpClient()

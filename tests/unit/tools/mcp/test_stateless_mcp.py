@@ -135,7 +135,7 @@ async def test_a_server_that_becomes_older_is_called_once(
 
     assert text_of(again.content) == "ran {}"
     session = ["initialize", "notifications/initialized", "tools/call"]
-    assert methods(server) == ["tools/call", *session, *session]
+    assert methods(server) == ["tools/call", "server/discover", *session, *session]
 
 
 async def test_a_server_that_becomes_newer_is_called_once(
@@ -381,3 +381,73 @@ async def test_a_redirect_is_not_followed(tools: McpTools, server: ScriptedHTTPS
         await invoke(tools, server.url, "add")
 
     assert len(server.requests) == 1
+
+
+def refused_after_it_ran(status: int, body: Any) -> Callable[[Received], Reply]:
+    """Return a server of both revisions, which runs a stateless call and answers with an error."""
+    older = answer_with(["add"])
+
+    def answer(received: Received) -> Reply:
+        message = received.json() if received.body else {}
+        if received.headers.get("mcp-protocol-version") != REVISION:
+            return older(received)
+        if message["method"] == "tools/call":
+            return reply({"jsonrpc": "2.0", "id": message["id"], **body}, status) if body else Reply(status=status)
+        return reply({"jsonrpc": "2.0", "id": message["id"], "result": DISCOVERED})
+
+    return answer
+
+
+@pytest.mark.parametrize(
+    ("status", "body"),
+    [
+        (422, {}),
+        (409, {}),
+        (400, {}),
+        (404, {}),
+        (422, {"error": {"code": -32602, "message": "The order was placed twice"}}),
+        (400, {"error": {"code": -32000, "message": "The order was placed, but the mail failed"}}),
+        (400, {"error": {"code": -32600, "message": "An inner request was wrong"}}),
+        (200, {"error": {"code": -32601, "message": "An inner method is missing"}}),
+    ],
+)
+async def test_a_server_that_named_the_revision_runs_a_call_once(
+    tools: McpTools, server: ScriptedHTTPServer, status: int, body: Any
+) -> None:
+    server._answer = refused_after_it_ran(status, body)
+
+    outcome = await invoke(tools, server.url, "add", a=1)
+
+    assert outcome.error
+    assert body.get("error", {}).get("message", f"answered {status}") in text_of(outcome.content)
+    assert (methods(server).count("tools/call"), methods(server).count("initialize")) == (1, 0)
+
+
+@pytest.mark.parametrize("discovery", [Reply(status=503), Reply(status=429), Reply((b"<html>",)), Reply((b"{}",))])
+async def test_no_call_is_repeated_while_the_revision_is_unclear(
+    tools: McpTools, server: ScriptedHTTPServer, discovery: Reply
+) -> None:
+    server._answer = refused_after_it_ran(404, {})
+    await invoke(tools, server.url, "add")
+    server.forget()
+    server.script(Reply(status=404), discovery)
+
+    assert (await invoke(tools, server.url, "add")).error
+
+    assert methods(server) == ["tools/call", "server/discover"]
+
+
+async def test_a_call_that_has_begun_starts_no_session(
+    tools: McpTools, server: ScriptedHTTPServer, stateless: Stateless
+) -> None:
+    stateless.called = {"resultType": "input_required", "requestState": "s"}
+    problem = {"code": -32022, "message": "No", "data": {"supported": ["2025-11-25"]}}
+    await invoke(tools, server.url, "add")
+    server.forget()
+    again = reply({"jsonrpc": "2.0", "id": 2, "error": problem}, 400)
+    server.script(reply({"jsonrpc": "2.0", "id": 1, "result": stateless.called}), again)
+
+    outcome = await invoke(tools, server.url, "add")
+
+    assert "changed its revision" in text_of(outcome.content)
+    assert methods(server) == ["tools/call", "tools/call"]

@@ -236,6 +236,18 @@ def test_a_mark_where_no_header_can_be_sent_is_invalid(schema: dict[str, Any]) -
         find_marks(schema)
 
 
+@pytest.mark.parametrize(("count", "valid"), [(32, True), (33, False), (20_000, False)])
+def test_many_marks_in_a_schema_are_refused(count: int, valid: bool) -> None:
+    marked = {f"a{n}": {"type": "string", "x-mcp-header": f"a{n}"} for n in range(count)}
+    schema = {"type": "object", "properties": marked}
+
+    if valid:
+        assert len(find_marks(schema)) == count
+    else:
+        with pytest.raises(InvalidMark):
+            find_marks(schema)
+
+
 def test_a_mark_is_found_below_properties_only() -> None:
     marked = {"type": "string", "x-mcp-header": "City"}
     schema = {

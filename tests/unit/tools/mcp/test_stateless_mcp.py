@@ -10,11 +10,13 @@ from tests.servers.mcp_replies import answer_with, reply
 from tests.servers.scripted_http import Received, Reply, ScriptedHTTPServer
 
 from stint.domain.content import text_of
+from stint.domain.elicitations import continue_call
 from stint.domain.errors import InvalidRequest, ToolUnavailable
 from stint.net.guard import Guard
 from stint.tools.mcp.param_headers import InvalidMark, encode_value, find_marks
 from stint.tools.mcp.provider import McpTools
 from stint.tools.port import CallerSession, Invocation, Toolgroup, ToolOutcome
+from stint.tools.redaction import RedactedProvider
 
 Count = Callable[[str], int]
 REVISION = "2026-07-28"
@@ -298,8 +300,8 @@ async def test_a_question_has_its_form_and_the_state_of_the_server(tools: McpToo
     outcome = await ask(tools, f"{mcp_server}/stateless/mcp", "book", date="May 1")
 
     assert outcome.asks is not None
-    assert outcome.asks.forms["party"].message == "How many come on May 1?"
-    assert list(outcome.asks.forms["party"].requested_schema["properties"]) == ["guests", "window", "table"]
+    assert outcome.asks.forms["form_1"].message == "How many come on May 1?"
+    assert list(outcome.asks.forms["form_1"].requested_schema["properties"]) == ["guests", "window", "table"]
     assert str(outcome.asks.state).startswith("1.")
     assert str(outcome.asks.state) not in text_of(outcome.content)
 
@@ -317,6 +319,7 @@ LONG = "x" * 20_000
         ({"message": "m", "requestedSchema": {"properties": {"a": {"description": LONG}}}}, "s"),
         ({"message": "m", "requestedSchema": {"properties": {str(n): {} for n in range(33)}}}, "s"),
         ({"message": "m", "requestedSchema": {"properties": {}}}, LONG * 4),
+        ({"message": "m", "requestedSchema": {"properties": {}}}, "s" * 64_000),
     ],
 )
 async def test_a_form_that_cannot_be_shown_is_a_failure(
@@ -343,9 +346,44 @@ async def test_the_text_of_a_question_is_short_and_printable(
     outcome = await ask(tools, server.url, "add")
 
     assert outcome.asks is not None
-    said = outcome.asks.forms["q"].message
+    said = outcome.asks.forms["form_1"].message
     assert said.startswith("[31mPay \nxxx")
     assert len(said) < 4_010
+
+
+async def test_long_keys_of_forms_are_told_apart(
+    tools: McpTools, server: ScriptedHTTPServer, stateless: Stateless
+) -> None:
+    keys = ["k" * 128 + end for end in ("a", "b")]
+    params = {"message": "m", "requestedSchema": {"properties": {"p": {"type": "string"}}}}
+    requests = {key: {"method": "elicitation/create", "params": params} for key in keys}
+    stateless.called = {"resultType": "input_required", "inputRequests": requests}
+    asked = (await ask(tools, server.url, "add")).asks
+    assert asked is not None
+
+    answered = continue_call(asked, {"form_1": {"p": "1"}, "form_2": {"p": "2"}}, accept=True)
+    await tools.invoke(group(server.url), Invocation("add", {}, "c", session=SESSION, answered=answered))
+
+    sent = server.requests[-1].json()["params"]["inputResponses"]
+    assert {key: response["content"]["p"] for key, response in sent.items()} == {keys[0]: "1", keys[1]: "2"}
+
+
+async def test_nothing_shown_of_a_form_has_a_credential(
+    tools: McpTools, server: ScriptedHTTPServer, stateless: Stateless
+) -> None:
+    secret = "sekret-token-123456"
+    said = f"Bearer {secret}"
+    params = {"message": said, "requestedSchema": {"properties": {said: {"type": "string", "description": said}}}}
+    requests = {said: {"method": "elicitation/create", "params": params}}
+    stateless.called = {"resultType": "input_required", "inputRequests": requests}
+    called = Invocation("add", {}, "c", session=SESSION)
+
+    outcome = await RedactedProvider(tools).invoke(group(server.url, authorization=secret), called)
+
+    assert outcome.asks is not None
+    assert list(outcome.asks.forms) == ["form_1"]
+    assert secret not in f"{outcome.asks.forms} {outcome.content}"
+    assert list(outcome.asks.server_keys.values()) == [said]
 
 
 @pytest.mark.parametrize(

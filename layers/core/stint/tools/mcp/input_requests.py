@@ -11,7 +11,7 @@ declares none, and a server that asks all the same has failed.
 
 from typing import Any
 
-from stint.domain.elicitations import MOST_FORMS, MOST_STATE, UnusableForm, describe, read_form
+from stint.domain.elicitations import MOST_FORMS, MOST_STATE, UnusableForm, describe, key_of_form, read_form
 from stint.domain.tools import AskedInput
 from stint.tools.mcp.results import ServerRequest, ServerResult
 from stint.tools.outcomes import failure
@@ -41,9 +41,10 @@ def read_question(result: ServerResult, *, can_ask: bool) -> ToolOutcome:
         return failure("The MCP server asks the user for input, which only a turn of an agent can wait for.")
     state = result.request_state
     try:
-        if len(requests) > MOST_FORMS or len(state or "") > MOST_STATE:
-            raise UnusableForm(f"there are more than {MOST_FORMS} forms, or its state is too long")
-        asked = AskedInput(forms={key[:128]: read_form(each.params) for key, each in requests.items()}, state=state)
+        if len(requests) > MOST_FORMS or len(state or "") + sum(map(len, requests)) > MOST_STATE:
+            raise UnusableForm(f"there are more than {MOST_FORMS} forms, or its state or its keys are too long")
+        forms = {key_of_form(number): read_form(each.params) for number, each in enumerate(requests.values(), 1)}
+        asked = AskedInput(forms=forms, state=state, server_keys=dict(zip(forms, requests, strict=True)))
     except UnusableForm as error:
         return failure(f"The MCP server asks the user with a form that cannot be shown: {error}.")
     return ToolOutcome(content=describe(asked), asks=asked)

@@ -283,6 +283,18 @@ async def test_a_server_that_wants_to_be_asked_again_is(tools: McpTools, mcp_ser
     assert (text_of(outcome.content), seen("polled")) == ("done", 2)
 
 
+@pytest.mark.parametrize("state", [{}, {"requestState": None}, {"requestState": ""}])
+async def test_a_call_without_a_state_does_not_start_again(
+    tools: McpTools, server: ScriptedHTTPServer, stateless: Stateless, state: dict[str, Any]
+) -> None:
+    stateless.called = {"resultType": "input_required", **state}
+
+    outcome = await ask(tools, server.url, "add")
+
+    assert (outcome.error, stateless.calls) == (True, 1)
+    assert "without a state" in text_of(outcome.content)
+
+
 @pytest.mark.parametrize(
     ("name", "refused"), [("think", "sampling/createMessage"), ("visit", "elicitation/create with the mode url")]
 )

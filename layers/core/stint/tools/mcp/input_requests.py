@@ -3,7 +3,8 @@
     elicitation/create, a form    the turn waits for its client (`stint.domain.elicitations`)
     elicitation/create, a URL     refused: a link of a foreign server, which asks for a login, is not shown
     sampling, roots               refused: Stint offers servers no model and no files
-    nothing but a state           the call is sent again after a short while
+    nothing but a state           the call is sent again with it after a short while
+    nothing                       refused: without a state, the call would start again
 
 Only the first one is among the capabilities that Stint declares. Outside of a turn, nobody could answer: there Stint
 declares none, and a server that asks all the same has failed.
@@ -22,13 +23,15 @@ FORM = "elicitation/create"
 
 
 def asks_nothing(result: ServerResult) -> bool:
-    """Return whether a server only wants to be asked again."""
-    return result.result_type == INPUT_REQUIRED and not result.input_requests
+    """Return whether a server only wants to be asked again, with the state of the call."""
+    return result.result_type == INPUT_REQUIRED and not result.input_requests and bool(result.request_state)
 
 
 def read_question(result: ServerResult, *, can_ask: bool) -> ToolOutcome:
     """Return the outcome of a call that asks: what the client gets, or a failure that says what was refused."""
     requests = result.input_requests or {}
+    if not requests and not result.request_state:
+        return failure("The MCP server asks for input without a request and without a state, so the call cannot go on.")
     if not requests:
         return failure("The MCP server did not finish the call, however often it was asked again.")
     refused = [name_of(each) for each in requests.values() if each.method != FORM or each.params.get("mode") == "url"]

@@ -7,7 +7,7 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.api.api_client import create_agent
+from tests.api.api_client import WEATHER, create_agent
 from tests.api.app_fixture import AppFixture, Served, wait_until
 from tests.api.mcp_client import LEGACY, call, error_of, headers_of, legacy, messages_of, post, send, tool_of
 
@@ -94,6 +94,18 @@ def test_a_call_is_not_cancelled_by_the_same_id_of_another_client(http: httpx.Cl
     for running in (first, second):
         running.join(60)
         assert not running.messages[-1]["result"]["isError"]
+
+
+@pytest.mark.usefixtures("silence")
+def test_a_call_is_cancelled_whose_id_an_ended_call_had(http: httpx.Client) -> None:
+    ended, agent = create_agent(http, client_tools=[WEATHER]), create_agent(http, model="faulty/slow")
+    for message in ("Hello", 'call: get_weather {"city": "Rome"}'):
+        send(http, legacy("tools/call", 1, name=tool_of(http, ended), arguments={"message": message}))
+    running = slow(http, tool_of(http, agent), 1)
+    cancel(http, 1)
+    wait_until(lambda: statuses(http, agent) == ["cancelled"])
+    running.join(60)
+    assert sorted(statuses(http, ended)) == ["awaiting_input", "completed"]
 
 
 @pytest.mark.usefixtures("silence")

@@ -4,7 +4,7 @@ The stream begins with the task, and has then what changes. A live run and a rep
 the artifacts of the stream are those that the task has later (`tasks.py`):
 
     the turn's event        the stream gets
-    the first one           the task, unless the stream has it already
+    the first one           the task; or WORKING, if the stream has begun with a task that waited in line
     StepProgress            a piece of the text: the first one begins an artifact
     StepComplete            the last piece of the text, empty, or the whole text if it was not streamed; files of tools
     StepStart               the end of a text that another answer replaces
@@ -17,9 +17,18 @@ A stream that joins a running turn begins with the finished steps in the task, a
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from contextlib import aclosing
 
-from stint.a2a.schemas import A2AArtifact, A2APart, A2ATask, ArtifactUpdate, StatusUpdate, StreamItem
+from stint.a2a.schemas import (
+    A2AArtifact,
+    A2APart,
+    A2ATask,
+    A2ATaskStatus,
+    ArtifactUpdate,
+    StatusUpdate,
+    StreamItem,
+    TaskState,
+)
 from stint.a2a.task_ids import TaskPlace
-from stint.a2a.tasks import ANSWER, artifacts_of_step, metadata_of, text_id, to_status, to_task
+from stint.a2a.tasks import ANSWER, TURN_ID, artifacts_of_step, metadata_of, text_id, to_status, to_task
 from stint.domain.llama_stack.events import (
     Event,
     NumberedEvent,
@@ -41,15 +50,22 @@ MakeTask = Callable[[str], A2ATask]
 class TaskEvents:
     """Makes the events of one task, which has the artifacts of the `known_steps` already.
 
-    `turn_id` is empty until the turn starts.
+    `turn_id` is empty until the turn starts. A task that is `submitted` is sent before its turn starts.
     """
 
     def __init__(
-        self, session_id: str, make_task: MakeTask, turn_id: str = "", known_steps: frozenset[str] = frozenset()
+        self,
+        session_id: str,
+        make_task: MakeTask,
+        turn_id: str = "",
+        known_steps: frozenset[str] = frozenset(),
+        *,
+        submitted: bool = False,
     ) -> None:
         self.place = TaskPlace(session_id, turn_id)
         self.make_task = make_task
         self.known_steps = known_steps
+        self.submitted = submitted
         self.has_begun = False
         self.open_texts: set[str] = set()
         self.sent: set[str] = set()
@@ -64,7 +80,7 @@ class TaskEvents:
     def convert(self, event: Event) -> Iterator[StreamItem]:
         """Yield the events that an event of the turn becomes: often none."""
         if not self.has_begun:
-            yield self.begin(event)
+            yield from self.begin(event)
         match event:
             case StepStart(step_type="inference"):
                 yield from self.close_texts()
@@ -77,13 +93,27 @@ class TaskEvents:
             case _:
                 return
 
-    def begin(self, event: Event) -> StreamItem:
-        """Return the task, whose turn the first event names unless it is known."""
+    def begin(self, event: Event) -> Iterator[StreamItem]:
+        """Yield the task, whose turn the first event names unless it is known, or that it runs now."""
         self.has_begun = True
+        if self.submitted:
+            if isinstance(event, TurnStart):
+                yield self.show_working(event.turn_id)
+            return
         if not self.place.turn_id:
             turn_id = event.turn_id if isinstance(event, TurnStart) else turn_of(event)
             self.place = TaskPlace(self.place.session_id, turn_id)
-        return StreamItem(task=self.make_task(self.place.turn_id))
+        yield StreamItem(task=self.make_task(self.place.turn_id))
+
+    def show_working(self, turn_id: str) -> StreamItem:
+        """Return that a task has left the line. Its turn may have another id than the message that waited."""
+        update = StatusUpdate(
+            task_id=self.place.task_id,
+            context_id=self.place.session_id,
+            status=A2ATaskStatus(state=TaskState.working, timestamp=now()),
+            metadata={TURN_ID: turn_id},
+        )
+        return StreamItem(status_update=update)
 
     def add_text(self, step_id: str, text: str) -> Iterator[StreamItem]:
         if step_id in self.known_steps:

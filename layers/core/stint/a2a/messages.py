@@ -25,7 +25,6 @@ from stint.a2a.parts import TurnInput, check_modes, to_input
 from stint.a2a.schemas import ENDED, SendMessageParams, TaskState
 from stint.a2a.task_ids import TaskPlace
 from stint.a2a.task_reader import FoundTask, TaskReader, unknown_context
-from stint.a2a.tasks import state_of
 from stint.caller import EarlierRunUnavailable, find_attempt, raise_call_depth
 from stint.dataclasses import dataclass, replace
 from stint.domain.call_depth import DEPTH_KEY, read_depth
@@ -164,7 +163,7 @@ class TaskMessages:
             )
         if params.metadata and BUDGET in params.metadata:
             raise InvalidRequest("The budget of a context is set by the first message.", param=f"metadata.{BUDGET}")
-        state = state_of(turn, submitted=found.submitted)
+        state = found.state
         if state is not TaskState.input_required and not find_attempt().repeated:
             name = state.removeprefix("TASK_STATE_")
             advice = "has ended" if state in ENDED else "does not wait for its client"

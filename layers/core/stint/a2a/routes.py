@@ -2,7 +2,7 @@
 
 SendMessage            JSON, after the task has ended or waits; spaces before a slow answer
 with returnImmediately JSON at once; the worker runs the task
-SendStreamingMessage   events; an error before the first one is JSON
+SendStreamingMessage   events; an error before the first one is JSON. The first one of a task in line is sent at once
 SubscribeToTask        the same, from the state in which the task is
 all others             JSON
 """
@@ -32,6 +32,7 @@ from stint.a2a.events import TaskEvents, steps_of
 from stint.a2a.messages import SentMessageTask, TaskMessages
 from stint.a2a.schemas import (
     ENDED,
+    A2ATask,
     ListTasksParams,
     SendMessageParams,
     SendMessageResult,
@@ -39,9 +40,9 @@ from stint.a2a.schemas import (
     TaskParams,
     TaskState,
 )
-from stint.a2a.task_ids import read_task_id
+from stint.a2a.task_ids import TaskPlace, read_task_id
 from stint.a2a.task_lists import TaskLists
-from stint.a2a.task_reader import TaskReader, show_found
+from stint.a2a.task_reader import FoundTask, TaskReader, show_found
 from stint.a2a.tasks import state_of, to_task
 from stint.apis.agents import AgentsServices
 from stint.dataclasses import dataclass
@@ -57,7 +58,7 @@ from stint.http.routes.pages import base_path_of, base_url_of
 from stint.http.scopes import CALL, requires
 from stint.http.sse import encode_frame
 from stint.http.streaming import RequestContextDep, RunFormat, StreamFormat, answer_run, encode_events, stream_frames
-from stint.services.runs.run_handle import RequestContext, RunHandle, StreamClosed
+from stint.services.runs.run_handle import RequestContext, RunHandle, StreamClosed, WaitingRun
 
 AGENT = "/v1/agents/{agent_id}/a2a"
 CARD = "/.well-known/agent-card.json"
@@ -179,6 +180,10 @@ async def read_failed(call: AgentCall, sent: SentMessageTask, error: StintError)
 async def send_streaming_message(call: AgentCall) -> Response:
     params = read_params(SendMessageParams, call.message)
     sent = await call.messages.send(call.agent_id, params, call.context)
+    if isinstance(sent.handle, WaitingRun) and (turn := await sent.handle.read_message()) is not None:
+        found = FoundTask(turn, await call.reader.is_submitted(call.agent_id, turn))
+        place, length = TaskPlace(turn.session_id, turn.turn_id), params.configuration.history_length
+        return stream_submitted(call, sent.handle, place, show_found(found, place.task_id, length))
     try:
         return await stream_task(call, sent.handle, sent.events)
     except StintError as error:
@@ -191,16 +196,18 @@ async def send_streaming_message(call: AgentCall) -> Response:
 async def subscribe_to_task(call: AgentCall) -> Response:
     params = read_params(TaskParams, call.message)
     found = await call.reader.find(call.agent_id, params.id)
-    turn, state = found.turn, state_of(found.turn, submitted=found.submitted)
+    turn, state = found.turn, found.state
     if state in ENDED:
         message = f"Task {params.id} is {state.removeprefix('TASK_STATE_')}: nothing follows. GetTask returns it."
         raise InvalidRequest(message, code=UNSUPPORTED_OPERATION, param="id")
     task = show_found(found, params.id)
-    if state is TaskState.input_required:
+    if state is TaskState.input_required or found.answered:
         return stream_items(call, only(StreamItem(task=task)))
     deadline = deadline_of(call.request)
     handle = await call.services.turn_requests.follow(call.agent_id, turn.session_id, turn.turn_id, -1, deadline)
     asked = read_task_id(params.id)
+    if state is TaskState.submitted:
+        return stream_submitted(call, handle, asked, task)
     events = TaskEvents(turn.session_id, lambda _: task, asked.turn_id, steps_of(turn))
     return await stream_task(call, handle, events)
 
@@ -208,7 +215,35 @@ async def subscribe_to_task(call: AgentCall) -> Response:
 async def stream_task(call: AgentCall, handle: RunHandle[NumberedEvent, Turn], events: TaskEvents) -> Response:
     """Return the response with the stream of a task. Raises StintError if its turn fails before the first event."""
     opened = await handle.open(call.services.heartbeat_seconds)
-    response = stream_items(call, events.stream(opened))
+    return finishing(handle, stream_items(call, events.stream(opened)))
+
+
+def stream_submitted(
+    call: AgentCall, handle: RunHandle[NumberedEvent, Turn], place: TaskPlace, task: A2ATask
+) -> Response:
+    """Return the response with the stream of a task that waits in line: it begins with the task, at once."""
+    events = TaskEvents(place.session_id, lambda _: task, place.turn_id, submitted=True)
+
+    async def items() -> AsyncGenerator[StreamItem, None]:
+        yield StreamItem(task=task)
+        try:
+            opened = await handle.open(call.services.heartbeat_seconds)
+            async with aclosing(events.stream(opened)) as streamed:
+                async for item in streamed:
+                    yield item
+        except StintError as error:
+            if events.has_begun:
+                raise
+            turn = await call.services.turns.get(call.agent_id, place.session_id, place.turn_id)
+            if state_of(turn) not in ENDED:  # it waits still, and the client subscribes again
+                raise StreamClosed from error
+            yield events.show_status(turn)
+
+    return finishing(handle, stream_items(call, items()))
+
+
+def finishing(handle: RunHandle[NumberedEvent, Turn], response: Response) -> Response:
+    """Return a response after which a run does what may be done then."""
 
     async def finish() -> None:
         await handle.finish()

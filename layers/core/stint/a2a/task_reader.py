@@ -10,7 +10,7 @@ the client knows it.
 import asyncio
 
 from stint.a2a.errors import TASK_NOT_CANCELABLE, task_not_found
-from stint.a2a.schemas import ENDED, A2ATask, TaskParams
+from stint.a2a.schemas import ENDED, A2ATask, TaskParams, TaskState
 from stint.a2a.task_ids import read_task_id
 from stint.a2a.tasks import state_of, to_task
 from stint.caller import find_attempt
@@ -20,6 +20,7 @@ from stint.domain.ids import is_id
 from stint.domain.llama_stack.turns import Turn, TurnStatus
 from stint.services.agents.sessions import Sessions
 from stint.services.runs.senders import find_owner
+from stint.services.turns.session_input import SessionInput
 from stint.services.turns.turn_requests import TurnRequests
 from stint.store.waiting_line import WaitingLine
 
@@ -31,10 +32,15 @@ SESSIONS_AT_ONCE, TURNS_AT_ONCE = 20, 50
 
 @dataclass(frozen=True, slots=True)
 class FoundTask:
-    """A turn, with the place that a message has which still waits."""
+    """A turn. `submitted`: it is a message that still waits. `answered`: the worker has what it needs to go on."""
 
     turn: Turn
     submitted: bool = False
+    answered: bool = False
+
+    @property
+    def state(self) -> TaskState:
+        return TaskState.working if self.answered else state_of(self.turn, submitted=self.submitted)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +82,15 @@ class TaskReader:
             if error.code == "agent_not_found":
                 raise
             raise task_not_found(task_id) from None
-        return FoundTask(turn, await self.is_submitted(agent_id, turn))
+        submitted, answered = await self.is_submitted(agent_id, turn), await self.is_answered(agent_id, turn)
+        return FoundTask(turn, submitted, answered)
+
+    async def is_answered(self, agent_id: str, turn: Turn) -> bool:
+        """Return whether all calls of a turn that waits for its client have answers, which the worker takes."""
+        if turn.status is not TurnStatus.awaiting_input:
+            return False
+        session = SessionInput(self.requests, agent_id, turn.session_id)
+        return await session.has_results(turn.turn_id)
 
     async def is_submitted(self, agent_id: str, turn: Turn) -> bool:
         """Return whether a turn is a message in line. Only one that has no step yet may be."""
@@ -109,7 +123,10 @@ class TaskReader:
 
 def show_found(found: FoundTask, task_id: str, history_length: int | None = None) -> A2ATask:
     """Return the task of a turn, under the id by which the client knows it."""
-    task = to_task(found.turn, submitted=found.submitted, history_length=history_length)
+    turn = found.turn
+    if found.answered:
+        turn = turn.model_copy(update={"status": TurnStatus.in_progress, "completed_at": None})
+    task = to_task(turn, submitted=found.submitted, history_length=history_length)
     return task if task.id == task_id else task.model_copy(update={"id": task_id})
 
 

@@ -17,7 +17,7 @@ from stint.dataclasses import dataclass, replace
 from stint.domain.call_depth import DEPTH_KEY, read_depth
 from stint.domain.errors import NotFound
 from stint.domain.ids import new_id
-from stint.domain.llama_stack.turns import Turn, TurnCreateRequest
+from stint.domain.llama_stack.turns import Turn, TurnCreateRequest, TurnStatus
 from stint.domain.messages import UserMessage
 from stint.domain.run_signals import TurnRef
 from stint.domain.session_budgets import SessionBudget
@@ -30,7 +30,7 @@ from stint.services.runs.run_handle import RequestContext
 from stint.services.turns.turn_handles import TurnHandle
 from stint.services.turns.turn_requests import TurnRequests
 from stint.services.turns.turn_retries import newest_turn
-from stint.store.mcp_calls import McpCalls
+from stint.store.mcp_calls import MOST_CALLS, McpCalls
 
 SESSION_NAME = "MCP"
 
@@ -131,10 +131,22 @@ class ToolCalls:
         return await self.requests.turns.get(state.agent_id, state.session_id, state.turn_id)
 
     async def cancel(self, digest: str) -> None:
-        """Cancel the turn of the call with an id, if there is exactly one. Raises StintError."""
-        turn = await self.calls.find(self.sessions.tenant, digest)
-        if turn is not None:
+        """Cancel the turn of the call with an id, if exactly one such call runs. Raises StintError."""
+        calls = await self.calls.list(self.sessions.tenant, digest)
+        if len(calls) == MOST_CALLS:
+            return  # older ones may run
+        running = [turn for turn in calls if await self.is_running(turn)]
+        if len(running) == 1:
+            turn = running[0]
             await self.requests.cancellation.cancel(turn.agent_id, turn.session_id, turn.turn_id)
+
+    async def is_running(self, turn: TurnRef) -> bool:
+        """Return whether a turn runs or waits in line. One that waits for its client has answered its call."""
+        try:
+            found = await self.requests.turns.get(turn.agent_id, turn.session_id, turn.turn_id)
+        except NotFound:
+            return False  # it was refused, or is deleted
+        return found.status is TurnStatus.in_progress
 
 
 def note_depth(params: CallParams) -> None:

@@ -2,7 +2,9 @@
 
 A client cancels a call by the id of its JSON-RPC request, which is a small counter: many clients of one key have a call
 with the id 1. The partition of an id is that of one caller (`digest`, which also covers the end user, the endpoint, the
-source address and the client's name). If it has two calls, nobody knows which one is meant.
+source address and the client's name). Clients count from 1 again with each connection, so that it has ended calls, too.
+They stay until they expire: who cancels reads which of them run, which is seldom, and a removal would cost a write in
+each call.
 """
 
 import time
@@ -13,6 +15,9 @@ from stint.store.table import Table, take
 
 KEPT_SECONDS = 900
 """Seconds for which a call is found: as long as a turn can run."""
+
+MOST_CALLS = 25
+"""Maximum calls with one id that are read. Of that many, none is cancelled: an older one may run, too."""
 
 
 class McpCalls:
@@ -27,9 +32,10 @@ class McpCalls:
         values = {"agent_id": turn.agent_id, "session_id": turn.session_id}
         await self._table.put(key._asdict() | values | {"expires_at": int(time.time()) + KEPT_SECONDS})
 
-    async def find(self, tenant: str, digest: str) -> TurnRef | None:
-        """Return the turn of the only call with an id; None if there is none, or more than one: one Query."""
-        found = await take(self._table.query(keys.mcp_calls(tenant, digest), newest_first=True, page=10), 10)
+    async def list(self, tenant: str, digest: str) -> list[TurnRef]:
+        """Return the turns of the calls with an id, the newest first, also ended ones, up to MOST_CALLS: one Query."""
+        partition = keys.mcp_calls(tenant, digest)
+        found = await take(self._table.query(partition, newest_first=True, page=MOST_CALLS), MOST_CALLS)
         # DynamoDB removes expired records later.
-        live = [each for each in found if each["expires_at"] > time.time()]
-        return TurnRef(live[0]["agent_id"], live[0]["session_id"], live[0]["sk"]) if len(live) == 1 else None
+        live = (each for each in found if each["expires_at"] > time.time())
+        return [TurnRef(each["agent_id"], each["session_id"], each["sk"]) for each in live]

@@ -199,6 +199,10 @@ class WaitingRun(Generic[E, D]):
     def error(self) -> StintError | None:
         return None if self._started is None else self._started.error
 
+    async def read_message(self) -> D | None:
+        """Return the document of the message that waits; None for a run that interrupts."""
+        return None if self._read_message is None else await self._read_message()
+
     async def open(self, seconds: float) -> AsyncGenerator[E, None]:
         return await open_events(read_in_one_task(self.events()), seconds)
 

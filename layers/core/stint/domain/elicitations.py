@@ -96,7 +96,8 @@ def answer_forms(forms: Mapping[str, ElicitedForm], given: Mapping[str, Any] | N
 def continue_call(asked: AskedInput, given: Mapping[str, Any] | None, *, accept: bool) -> AnsweredInput:
     """Return the answers that a server gets. Raises InvalidRequest as `answer_forms`."""
     responses = answer_forms(asked.forms, given, accept=accept)
-    return AnsweredInput({asked.server_keys.get(key, key): response for key, response in responses.items()}, asked.state)
+    named = {asked.server_keys.get(key, key): response for key, response in responses.items()}
+    return AnsweredInput(named, asked.state)
 
 
 def check_fields(form: ElicitedForm, given: Any) -> dict[str, Any]:

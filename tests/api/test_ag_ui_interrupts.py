@@ -119,6 +119,7 @@ def test_approvals_and_results_are_answered_together(front: Frontend) -> None:
     [asked] = interrupts_of(events)
     calls = {call["function"]["name"]: call["id"] for call in front.messages[-1]["toolCalls"]}
     decision = [answer(asked, {"approved": True})]
+    assert events[-1]["metadata"]["stint/pending_tool_call_ids"] == [calls["get_weather"]]
 
     alone = send_run(front.http, front.agent, "1", front.messages, resume=decision)
     assert alone.status_code == 400

@@ -1,3 +1,5 @@
+# mypy: ignore-errors
+# The packages are in another environment.
 """Tasks with the SDK of A2A, which is not modified: `python a2a_sdk_client.py`. It prints one line for each step."""
 
 import asyncio

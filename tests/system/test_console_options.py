@@ -16,7 +16,7 @@ INTEGRATION = "x-amazon-apigateway-integration"
 PATHS = ("/", "/console", "/console/{proxy+}")
 
 
-def build(**options: str) -> dict[str, Any]:
+def build(**options: Any) -> dict[str, Any]:
     return translate(ROOT / "template.yaml", "us-east-1", change=Options(**options).apply)
 
 

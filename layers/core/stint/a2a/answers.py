@@ -5,6 +5,7 @@ Each call is a `data` part of the status message, and each answer a `data` part 
     the call                                                             an answer
     {"kind": "tool_call", "callId", "toolName", "arguments"}             {"callId", "result"} or {"callId", "error"}
     {"kind": "approval_request", "callId", "toolName", "arguments"}      {"callId", "approve", "reason"}
+    the same with "forms", if the server of the tool asks                {"callId", "approve", "input"}
 
 A task that waits for one result also takes it as text, because a chat window sends nothing else. A text decides nothing
 about an approval: whoever reads "yes, but not today" as a decision runs a tool that nobody wanted.
@@ -16,6 +17,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from stint.a2a.parts import whole_numbers
 from stint.a2a.schemas import A2APart, SentPart, TaskCallAnswer
 from stint.domain.errors import InvalidRequest
 from stint.domain.llama_stack.stored_turns import unanswered_calls
@@ -28,28 +30,33 @@ TOOL_CALL, APPROVAL_REQUEST = "tool_call", "approval_request"
 FAILED = "error"
 """Key of the metadata of a result whose content is an error."""
 
-FORMS = '{"callId", "result"}, {"callId", "error"} or, for an approval, {"callId", "approve"}'
+FORMS = '{"callId", "result"}, {"callId", "error"} or, for an approval, {"callId", "approve", "input"}'
 
 
 def describe_waiting(turn: Turn) -> list[A2APart]:
     """Return what a waiting turn asks of its client: a sentence, and a part for each call."""
-    approvals, fixed = turn.pending_approvals or (), turn.pending_arguments or {}
+    approvals, inputs = turn.pending_approvals or (), turn.pending_inputs or {}
     calls = turn.output_message.tool_calls
-    asked = [call.tool_name for call in calls if call.call_id in approvals]
+    asked = [call.tool_name for call in calls if call.call_id in approvals and call.call_id not in inputs]
     wanted = [call.tool_name for call in calls if call.call_id not in approvals]
     sentences = [f"The agent waits for the result of: {', '.join(wanted)}."] if wanted else []
     sentences += [f"The agent asks for your approval of: {', '.join(asked)}."] if asked else []
-    return [
-        A2APart(text=" ".join(sentences)),
-        *(describe_call(call, fixed.get(call.call_id), asks=call.call_id in approvals) for call in calls),
+    sentences += [
+        f"The tool {call.tool_name} asks: {form.message}"
+        for call in calls
+        for form in inputs.get(call.call_id, {}).values()
     ]
+    return [A2APart(text=" ".join(sentences)), *(describe_call(call, turn) for call in calls)]
 
 
-def describe_call(call: ToolCall, fixed: dict[str, Any] | None, *, asks: bool) -> A2APart:
-    """Return a call that waits. The `fixed` arguments are in place of the model's."""
+def describe_call(call: ToolCall, turn: Turn) -> A2APart:
+    """Return a call that waits, with the forms of its server. Fixed arguments are in place of the model's."""
+    fixed, asks = (turn.pending_arguments or {}).get(call.call_id), call.call_id in (turn.pending_approvals or ())
     arguments = {**call.arguments, **fixed} if fixed and isinstance(call.arguments, dict) else call.arguments
     kind = APPROVAL_REQUEST if asks else TOOL_CALL
-    data = {"kind": kind, "callId": call.call_id, "toolName": call.tool_name, "arguments": arguments}
+    data: dict[str, Any] = {"kind": kind, "callId": call.call_id, "toolName": call.tool_name, "arguments": arguments}
+    if forms := (turn.pending_inputs or {}).get(call.call_id):
+        data["forms"] = {key: {"message": each.message, "schema": each.requested_schema} for key, each in forms.items()}
     return A2APart(data=data, media_type="application/json")
 
 
@@ -64,7 +71,7 @@ def to_answer(turn: Turn, parts: Sequence[SentPart]) -> TurnResumeRequest:
         if each.approve is None
     ]
     decisions = [
-        ToolApproval(call_id=each.call_id, approve=each.approve, reason=each.reason)
+        ToolApproval(call_id=each.call_id, approve=each.approve, reason=each.reason, input=whole_numbers(each.input))
         for each in answers
         if each.approve is not None
     ]
@@ -117,6 +124,9 @@ def read_answer(data: Any, place: str) -> TaskCallAnswer:
     given = [name for name in ("result", "error", "approve") if getattr(answer, name) is not None]
     if not given and isinstance(data, dict) and "result" in data:  # a result that is null
         return answer
+    if answer.input is not None and answer.approve is None:
+        message = f"{place}.input fills in the forms of a call that asks for approval. Set approve, too."
+        raise InvalidRequest(message, param=f"{place}.input")
     if len(given) != 1:
         raise InvalidRequest(f"{place} must have one of result, error and approve: {FORMS}.", param=place)
     return answer

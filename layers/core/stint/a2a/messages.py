@@ -21,7 +21,7 @@ from pydantic import ValidationError
 from stint.a2a.answers import to_answer
 from stint.a2a.errors import PUSH_NOT_SUPPORTED, UNSUPPORTED_OPERATION, task_not_found
 from stint.a2a.events import TaskEvents, new_task, resumed_task, steps_of
-from stint.a2a.parts import TurnInput, check_modes, to_input
+from stint.a2a.parts import TurnInput, check_modes, to_input, whole_numbers
 from stint.a2a.schemas import ENDED, SendMessageParams, TaskState
 from stint.a2a.task_ids import TaskPlace
 from stint.a2a.task_reader import FoundTask, TaskReader, unknown_context
@@ -201,12 +201,7 @@ def raise_depth(params: SendMessageParams) -> None:
     """Raise the depth of the request to that in its metadata, or in its message's. Raises InvalidRequest."""
     for metadata, place in ((params.metadata, "metadata"), (params.message.metadata, "message.metadata")):
         if metadata and DEPTH_KEY in metadata:
-            raise_call_depth(read_depth(whole_number(metadata[DEPTH_KEY]), f"{place}.{DEPTH_KEY}"))
-
-
-def whole_number(value: Any) -> Any:
-    """Return a whole number that was sent as a float: protocol buffers know no other numbers in metadata."""
-    return int(value) if isinstance(value, float) and value.is_integer() else value
+            raise_call_depth(read_depth(whole_numbers(metadata[DEPTH_KEY]), f"{place}.{DEPTH_KEY}"))
 
 
 def no_push(param: str) -> InvalidRequest:
@@ -220,8 +215,7 @@ def read_budget(metadata: dict[str, Any] | None) -> SessionBudget | None:
     if given is None:
         return None
     try:
-        plain = {name: whole_number(value) for name, value in given.items()} if isinstance(given, dict) else given
-        return SessionBudget.model_validate(plain)
+        return SessionBudget.model_validate(whole_numbers(given))
     except ValidationError as error:
         raise InvalidRequest(f"metadata.{BUDGET}: {describe_faults(error)}", param=f"metadata.{BUDGET}") from None
 

@@ -14,6 +14,7 @@ import json
 import mimetypes
 from binascii import Error
 from collections.abc import Iterable, Sequence
+from typing import Any
 from urllib.parse import urlsplit
 
 from stint.a2a.errors import CONTENT_TYPE_NOT_SUPPORTED, SHOWN_CHARACTERS
@@ -191,3 +192,12 @@ def accepts(mode: str) -> bool:
     if mode in ("*/*", "*", "text", *OUTPUT_MODES):
         return True
     return name == "*" and any(each.startswith(f"{kind}/") for each in OUTPUT_MODES)
+
+
+def whole_numbers(value: Any) -> Any:
+    """Return a value with integers for whole numbers: protocol buffers know only floats in data and metadata."""
+    if isinstance(value, dict):
+        return {name: whole_numbers(each) for name, each in value.items()}
+    if isinstance(value, list):
+        return [whole_numbers(each) for each in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value

@@ -214,3 +214,4 @@ class TaskCallAnswer(A2ARequest):
     error: str | None = None
     approve: StrictBool | None = None
     reason: str | None = None
+    input: dict[str, Any] | None = None

@@ -13,7 +13,7 @@ Clients refuse a run that finishes while a message or a step is open, so what a 
 Names of steps that are open at once must differ.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from stint.ag_ui.contents import show_arguments, show_result
@@ -58,7 +58,7 @@ from stint.domain.run_events import (
     ToolCallDelta,
 )
 from stint.domain.steps import InferenceStep, ShieldCallStep, Step, ToolExecutionStep
-from stint.domain.tools import ToolCall
+from stint.domain.tools import ElicitedForm, ToolCall
 
 APPROVAL_SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -218,7 +218,9 @@ class RunEvents:
             run_id=self.names.run_id,
             outcome=outcome_of(turn),
             usage=self.usage_of(turn),
-            metadata=self.names.metadata_of(turn.turn_id),
+            metadata=self.names.metadata_of(turn.turn_id).model_copy(
+                update={"pending_tool_call_ids": calls_beside_interrupts(turn)}
+            ),
         )
 
     def fail(self, error: StintError, turn: Turn) -> RunErrorEvent:
@@ -257,18 +259,39 @@ def outcome_of(turn: Turn) -> Outcome:
     return SuccessOutcome(pending_tool_call_ids=[call.call_id for call in waiting])
 
 
+def calls_beside_interrupts(turn: Turn) -> list[str] | None:
+    """Return the ids of the calls whose results must be sent with the decisions about others, if there are any."""
+    approvals = turn.pending_approvals or ()
+    if turn.status is not TurnStatus.awaiting_input or not approvals:
+        return None
+    return [call.call_id for call in turn.output_message.tool_calls if call.call_id not in approvals] or None
+
+
 def show_interrupt(turn: Turn, call: ToolCall) -> Interrupt:
     """Return the interrupt for a call, whose arguments may be replaced by those of the agent."""
     fixed, arguments = (turn.pending_arguments or {}).get(call.call_id), call.arguments
     if fixed and isinstance(arguments, dict):
         arguments = {**arguments, **fixed}
+    forms = (turn.pending_inputs or {}).get(call.call_id)
+    asks = f"The agent wants to call {call.tool_name}. Approve or deny it."
     return Interrupt(
         id=interrupt_id(turn.steps, call.call_id),
-        message=f"The agent wants to call {call.tool_name}. Approve or deny it.",
+        message=describe_forms(call.tool_name, forms) if forms else asks,
         tool_call_id=call.call_id,
-        response_schema=APPROVAL_SCHEMA,
+        response_schema=schema_of(forms) if forms else APPROVAL_SCHEMA,
         metadata=InterruptingCall(tool_name=call.tool_name, arguments=arguments),
     )
+
+
+def describe_forms(tool_name: str, forms: Mapping[str, ElicitedForm]) -> str:
+    return "\n".join(f"The tool {tool_name} asks: {form.message}" for form in forms.values())
+
+
+def schema_of(forms: Mapping[str, ElicitedForm]) -> dict[str, Any]:
+    """Return the schema of the answer to the forms of a call. Several ones are filled in by their keys."""
+    schemas = {key: form.requested_schema for key, form in forms.items()}
+    filled = next(iter(schemas.values())) if len(schemas) == 1 else {"type": "object", "properties": schemas}
+    return {**APPROVAL_SCHEMA, "properties": {**APPROVAL_SCHEMA["properties"], "input": filled}}
 
 
 def interrupt_id(steps: list[Step], call_id: str) -> str:

@@ -262,8 +262,13 @@ def to_approval(index: int, entry: ResumeEntry, call_id: str) -> ToolApproval:
     if "editedArgs" in payload:
         message = f"{name}.editedArgs: a call runs with the arguments that were shown. Deny it, and say why in reason."
         raise InvalidRequest(message, code="not_supported", param=f"{name}.editedArgs")
+    filled = payload.get("input")
+    if filled is not None and not isinstance(filled, dict):
+        message = f"{name}.input: what is filled into a form must be an object."
+        raise InvalidRequest(message, code="input_mismatch", param=f"{name}.input")
     reason = payload.get("reason")
-    return ToolApproval(call_id=call_id, approve=approved, reason=reason if isinstance(reason, str) else None)
+    said = reason if isinstance(reason, str) else None
+    return ToolApproval(call_id=call_id, approve=approved, reason=said, input=filled)
 
 
 def to_tool(tool: FrontendTool) -> ToolDef:

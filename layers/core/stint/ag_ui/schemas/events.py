@@ -11,10 +11,16 @@ PROTOCOL_VERSION = "1.0"
 
 
 class RunMetadata(WireSchema):
-    """The ids of the session and the turn of a run in the other APIs."""
+    """The ids of the session and the turn of a run in the other APIs.
+
+    The calls of frontend tools that wait beside interrupts are here, because the outcome of these has no other field.
+    """
 
     session_id: Annotated[str, Field(serialization_alias="stint/session_id")]
     turn_id: Annotated[Omitted[str], Field(serialization_alias="stint/turn_id")] = None
+    pending_tool_call_ids: Annotated[Omitted[list[str]], Field(serialization_alias="stint/pending_tool_call_ids")] = (
+        None
+    )
 
 
 class RunUsage(WireSchema):

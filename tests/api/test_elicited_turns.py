@@ -55,7 +55,7 @@ def test_a_question_of_a_server_is_a_waiting_turn(http: httpx.Client, app_fixtur
 
     [call] = paused["output_message"]["tool_calls"]
     assert (paused["status"], paused["pending_approvals"]) == ("awaiting_input", [call["call_id"]])
-    form = paused["pending_inputs"][call["call_id"]]["party"]
+    form = paused["pending_inputs"][call["call_id"]]["form_1"]
     assert (form["message"], form["requested_schema"]["required"]) == ("How many come on May 1?", ["guests"])
     assert results(paused) == []
     assert (done["status"], results(done)) == ("completed", ['booked {"guests": 4, "window": true}'])
@@ -92,8 +92,8 @@ def test_a_server_may_ask_twice(http: httpx.Client, desk: Body) -> None:
     again = answer(http, session, paused, approve=True, input={"guests": 40}).json()
     done = answer(http, session, again, approve=True).json()
 
-    [forms] = again["pending_inputs"].values()
-    assert (again["status"], list(forms)) == ("awaiting_input", ["sure"])
+    [[form]] = [forms.values() for forms in again["pending_inputs"].values()]
+    assert (again["status"], form["message"]) == ("awaiting_input", "So many?")
     assert results(done) == ["booked a hall: accept"]
 
 
@@ -201,7 +201,7 @@ def test_the_agents_api_asks_as_for_an_approval(
         paused = stream.wait_for("requires_action")
     [action] = paused["required_actions"] if "required_actions" in paused else find_actions(paused)
     assert (action["type"], action["request"]["message"]) == ("mcp_approval_request", "How many come on May 1?")
-    assert list(action["request"]["forms"]) == ["party"]
+    assert list(action["request"]["forms"]) == ["form_1"]
 
     def decide(**response: Any) -> httpx.Response:
         event = {"type": DECISION, "request_id": action["request_id"]}

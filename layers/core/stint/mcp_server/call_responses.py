@@ -6,6 +6,7 @@ from fastapi import Request, Response
 
 from stint.apis.agents import AgentsServices
 from stint.dataclasses import dataclass
+from stint.http.idempotency import IDEMPOTENCY_KEY
 from stint.http.json_rpc import MessageId, answer_result
 from stint.http.streaming import request_context_of
 from stint.mcp_server.answers import CallAnswer
@@ -31,10 +32,8 @@ class CallResponder:
     digest: str
     complete: Callable[[ServedResult], ServedResult]
 
-    async def respond(
-        self, message_id: MessageId, params: CallParams, *, stream: bool, is_kept: bool = False
-    ) -> Response:
-        """Return the response of a call. `is_kept`: a repetition of the call may get it. Raises StintError."""
+    async def respond(self, message_id: MessageId, params: CallParams, *, stream: bool) -> Response:
+        """Return the response of a call. Raises StintError."""
         states = CallStates(self.services.tenant, self.services.store.signing_keys)
         writer = ResultWriter(states, self.agent_id, self.client.elicits)
         found = await self.find(params, states, writer)
@@ -42,7 +41,7 @@ class CallResponder:
             return answer_result(message_id, self.complete(found))
         # The older revision says that a client which disconnects has not cancelled its call. Neither has one that can
         # repeat it with its key.
-        cancelled_by_leaving = self.client.is_modern and not is_kept
+        cancelled_by_leaving = self.client.is_modern and IDEMPOTENCY_KEY not in self.request.headers
         answer = CallAnswer(
             message_id=message_id,
             token=params.meta.progress_token,

@@ -9,6 +9,8 @@ import pytest
 from tests.api.agents_api_client import OpenStream, message, post_events
 from tests.api.api_client import assert_error, create_agent, create_session, open_session, payloads, say, turn
 from tests.api.app_fixture import AppFixture, Served
+from tests.api.mcp_client import call as mcp_call
+from tests.api.mcp_client import send, tool_of
 from tests.api.responses_client import respond
 from tests.store.tenant_records import read_records
 
@@ -246,6 +248,27 @@ def test_an_agent_as_a_tool_passes_the_question_on(
     assert form["requested_schema"]["required"] == ["guests"]
     assert done["status"] == "completed"
     assert said in results(done)[0].replace("\\", "")
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_an_agent_of_an_agent_is_approved_over_mcp(http: httpx.Client, server: Served, desk: Body, count: int) -> None:
+    inner = create_agent(http, toolgroups=[{**desk, "args": {**desk["args"], "require_approval": "always"}}])
+    args = {"server_label": "inner", "server_url": f"{server.url}/v1/agents/{inner}/mcp"}
+    outer = tool_of(http, create_agent(http, toolgroups=[{"name": "builtin::mcp", "args": args}]))
+    adding = "\n".join(f'call: add {{"a": {number}, "b": 1}}' for number in range(count))
+    said = f"call: {tool_of(http, inner)} {json.dumps({'message': adding})}"
+
+    asked = send(http, mcp_call(outer, said))
+    forms = asked["inputRequests"]
+    answers = {key: {"action": "accept", "content": {"approve": True}} for key in forms}
+    again = mcp_call(outer, said, 2, inputResponses=answers, requestState=asked["requestState"])
+    done = send(http, again)
+
+    assert forms["call_1"]["params"]["requestedSchema"]["required"] == ["approve"]
+    assert all(f'"a": {number}' in form["params"]["message"] for number, form in enumerate(forms.values()))
+    assert len(forms) == count
+    assert (done["resultType"], done["isError"]) == ("complete", False)
+    assert "add answered: 1" in done["content"][0]["text"]
 
 
 def list_tools(http: httpx.Client, agent: str) -> list[str]:

@@ -6,6 +6,7 @@ from fastapi import Request, Response
 
 from stint.apis.agents import AgentsServices
 from stint.dataclasses import dataclass
+from stint.domain.errors import InvalidRequest
 from stint.http.idempotency import IDEMPOTENCY_KEY
 from stint.http.json_rpc import MessageId, answer_result
 from stint.http.streaming import request_context_of
@@ -56,6 +57,9 @@ class CallResponder:
         """Return the call with its turn, or the result of one whose turn goes on waiting. Raises StintError."""
         calls, context = calls_of(self.services), await request_context_of(self.request)
         if params.request_state is None:
+            if params.input_responses is not None:
+                text = "inputResponses need the requestState of the result that asked. Send both, or neither."
+                raise InvalidRequest(text, param="params.requestState")
             return await calls.start(self.agent_id, params, context, self.digest)
         state = await states.read(params.request_state, self.agent_id, params.arguments.session_id)
         if not params.input_responses:  # the client asks again

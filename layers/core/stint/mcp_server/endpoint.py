@@ -114,9 +114,9 @@ class McpEndpoint:
             if is_reply(value):
                 return Response(status_code=202)  # this server asks nothing that could be answered so
             message = parse_message(value)
+            self.client = McpClient(is_modern=True)  # whose errors have a status, as those of its checks have
             if message.id is None and not message.is_notification:
                 raise JsonRpcError(INVALID_MESSAGE, "id must not be null.", param="id")
-            self.client = McpClient(is_modern=True)  # whose errors have a status, as those of its checks have
             self.client = read_client(message, self.request.headers.items())
             if self.agent_id is not None:
                 await self.tools.require(self.agent_id)

@@ -15,6 +15,7 @@ from stint.caller import ModelAccess
 
 STREAM = "application/json, text/event-stream"
 KEY = "idempotency-key"
+MALFORMED_METHODS: list[Any] = [["tools/call"], None, {}]
 
 
 class RunningCall(threading.Thread):
@@ -171,7 +172,7 @@ def test_a_key_is_of_one_call(http: httpx.Client) -> None:
         assert (response.status_code, response.json()["error"]["code"]) == (422, "idempotency_key_reused")
     for body in (legacy("ping"), legacy("tools/list"), legacy("initialize", protocolVersion=LEGACY)):
         assert "result" in messages_of(post(http, body, idempotency_key="k"))[0]
-    for method in (["tools/call"], None, {}):
+    for method in MALFORMED_METHODS:
         assert post(http, legacy("ping") | {"method": method}, idempotency_key="k").status_code == 400
     assert statuses(http, agent) == ["completed"]
 

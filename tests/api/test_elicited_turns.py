@@ -9,6 +9,8 @@ import pytest
 from tests.api.agents_api_client import OpenStream, message, post_events
 from tests.api.api_client import assert_error, create_agent, create_session, open_session, payloads, say, turn
 from tests.api.app_fixture import AppFixture, Served
+from tests.api.mcp_client import call as mcp_call
+from tests.api.mcp_client import send, tool_of
 from tests.api.responses_client import respond
 from tests.store.tenant_records import read_records
 
@@ -55,7 +57,7 @@ def test_a_question_of_a_server_is_a_waiting_turn(http: httpx.Client, app_fixtur
 
     [call] = paused["output_message"]["tool_calls"]
     assert (paused["status"], paused["pending_approvals"]) == ("awaiting_input", [call["call_id"]])
-    form = paused["pending_inputs"][call["call_id"]]["party"]
+    form = paused["pending_inputs"][call["call_id"]]["form_1"]
     assert (form["message"], form["requested_schema"]["required"]) == ("How many come on May 1?", ["guests"])
     assert results(paused) == []
     assert (done["status"], results(done)) == ("completed", ['booked {"guests": 4, "window": true}'])
@@ -92,8 +94,8 @@ def test_a_server_may_ask_twice(http: httpx.Client, desk: Body) -> None:
     again = answer(http, session, paused, approve=True, input={"guests": 40}).json()
     done = answer(http, session, again, approve=True).json()
 
-    [forms] = again["pending_inputs"].values()
-    assert (again["status"], list(forms)) == ("awaiting_input", ["sure"])
+    [[form]] = [forms.values() for forms in again["pending_inputs"].values()]
+    assert (again["status"], form["message"]) == ("awaiting_input", "So many?")
     assert results(done) == ["booked a hall: accept"]
 
 
@@ -201,7 +203,7 @@ def test_the_agents_api_asks_as_for_an_approval(
         paused = stream.wait_for("requires_action")
     [action] = paused["required_actions"] if "required_actions" in paused else find_actions(paused)
     assert (action["type"], action["request"]["message"]) == ("mcp_approval_request", "How many come on May 1?")
-    assert list(action["request"]["forms"]) == ["party"]
+    assert list(action["request"]["forms"]) == ["form_1"]
 
     def decide(**response: Any) -> httpx.Response:
         event = {"type": DECISION, "request_id": action["request_id"]}
@@ -246,6 +248,27 @@ def test_an_agent_as_a_tool_passes_the_question_on(
     assert form["requested_schema"]["required"] == ["guests"]
     assert done["status"] == "completed"
     assert said in results(done)[0].replace("\\", "")
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_an_agent_of_an_agent_is_approved_over_mcp(http: httpx.Client, server: Served, desk: Body, count: int) -> None:
+    inner = create_agent(http, toolgroups=[{**desk, "args": {**desk["args"], "require_approval": "always"}}])
+    args = {"server_label": "inner", "server_url": f"{server.url}/v1/agents/{inner}/mcp"}
+    outer = tool_of(http, create_agent(http, toolgroups=[{"name": "builtin::mcp", "args": args}]))
+    adding = "\n".join(f'call: add {{"a": {number}, "b": 1}}' for number in range(count))
+    said = f"call: {tool_of(http, inner)} {json.dumps({'message': adding})}"
+
+    asked = send(http, mcp_call(outer, said))
+    forms = asked["inputRequests"]
+    answers = {key: {"action": "accept", "content": {"approve": True}} for key in forms}
+    again = mcp_call(outer, said, 2, inputResponses=answers, requestState=asked["requestState"])
+    done = send(http, again)
+
+    assert forms["call_1"]["params"]["requestedSchema"]["required"] == ["approve"]
+    assert all(f'"a": {number}' in form["params"]["message"] for number, form in enumerate(forms.values()))
+    assert len(forms) == count
+    assert (done["resultType"], done["isError"]) == ("complete", False)
+    assert "add answered: 1" in done["content"][0]["text"]
 
 
 def list_tools(http: httpx.Client, agent: str) -> list[str]:

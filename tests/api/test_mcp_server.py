@@ -184,7 +184,7 @@ def test_a_renamed_agent_has_its_new_name_only(http: httpx.Client) -> None:
 @pytest.mark.parametrize(
     ("changed", "code"),
     [
-        ({"mcp-protocol-version": "2025-11-25"}, None),
+        ({"mcp-protocol-version": "2025-11-25"}, -32020),
         ({"mcp-protocol-version": "2020-01-01"}, -32020),
         ({"mcp-method": "tools/list"}, -32020),
         ({"mcp-method": ""}, -32020),
@@ -193,13 +193,10 @@ def test_a_renamed_agent_has_its_new_name_only(http: httpx.Client) -> None:
         ({"mcp-name": "=?base64?###?="}, -32020),
     ],
 )
-def test_headers_agree_with_the_body(http: httpx.Client, changed: dict[str, str], code: int | None) -> None:
+def test_headers_agree_with_the_body(http: httpx.Client, changed: dict[str, str], code: int) -> None:
     name = tool_of(http, create_agent(http))
     response = post(http, call(name, "Hi"), **{key.replace("-", "_"): value for key, value in changed.items()})
-    if code is None:
-        assert response.status_code == 200
-    else:
-        assert (response.status_code, error_of(response)["code"]) == (400, code)
+    assert (response.status_code, error_of(response)["code"]) == (400, code)
 
 
 @pytest.mark.parametrize("missing", ["mcp-protocol-version", "mcp-method", "mcp-name"])
@@ -261,6 +258,10 @@ def test_malformed_messages_are_refused(http: httpx.Client, body: bytes, code: i
     response = http.post("/v1/mcp", content=body, headers={"content-type": "application/json"})
     assert error_of(response)["code"] == code
     assert response.status_code in (200, 400)
+
+
+def test_a_null_id_is_a_bad_request(http: httpx.Client) -> None:
+    assert post(http, modern("ping", None)).status_code == 400
 
 
 def test_there_is_no_stream_and_no_session_to_end(http: httpx.Client) -> None:

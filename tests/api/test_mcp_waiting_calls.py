@@ -116,6 +116,7 @@ def test_a_dismissed_form_leaves_the_turn_waiting(http: httpx.Client) -> None:
     dismissed = send(http, answer(name, FOX, asked, {"call_1": {"action": "cancel"}}))
     assert dismissed["isError"]
     assert "resume" in dismissed["content"][0]["text"]
+    assert "user has not given" in dismissed["content"][0]["text"]
     again = send(http, call(name, FOX, 3, requestState=asked["requestState"]))
     assert again["inputRequests"] == asked["inputRequests"]
     assert send(http, answer(name, FOX, again, APPROVED))["resultType"] == "complete"
@@ -129,6 +130,14 @@ def test_a_repeated_answer_gets_the_same_result(http: httpx.Client) -> None:
     assert send(http, answer(name, WEATHER_IN_ROME, asked, answers)) == first
     other = {"call_1": {"action": "accept", "content": {"result": "rainy"}}}
     assert error_of(post(http, answer(name, WEATHER_IN_ROME, asked, other)))["code"] == -32012
+
+
+def test_answers_without_their_state_are_refused(http: httpx.Client) -> None:
+    agent = create_agent(http)
+    for answers in (APPROVED, {}):
+        response = post(http, call(tool_of(http, agent), "Hi", inputResponses=answers))
+        assert (response.status_code, error_of(response)["code"]) == (400, -32602)
+    assert len(http.get(f"/v1/agents/{agent}/sessions").json()["data"]) == 0
 
 
 def test_a_changed_state_is_refused(http: httpx.Client) -> None:

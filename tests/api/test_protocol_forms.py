@@ -42,8 +42,8 @@ def test_a_task_shows_a_form_and_takes_what_is_filled_in(http: httpx.Client, age
     done = send(http, agent, message([{"data": data}], taskId=waiting["id"]))
 
     assert (state_of(waiting), asked["kind"]) == ("INPUT_REQUIRED", "approval_request")
-    assert asked["forms"]["party"]["message"] == QUESTION
-    assert asked["forms"]["party"]["schema"]["required"] == ["guests"]
+    assert asked["forms"]["form_1"]["message"] == QUESTION
+    assert asked["forms"]["form_1"]["schema"]["required"] == ["guests"]
     assert QUESTION in waiting["status"]["message"]["parts"][0]["text"]
     assert "requestState" not in str(waiting)
     assert (state_of(done), 'booked {"guests": 4, "window": true}' in text_of(done)) == ("COMPLETED", True)

@@ -86,7 +86,7 @@ async def test_a_question_is_answered_with_the_state(url: str, answer: dict[str,
     [key] = asked.forms
     assert asked.forms[key].message == "How many come on May?"
 
-    done = await call(tools, url, "book", AnsweredInput({key: answer}, asked.state), date="May")
+    done = await call(tools, url, "book", AnsweredInput({asked.server_keys[key]: answer}, asked.state), date="May")
 
     assert done.asks is None
     assert done.error == (not said)

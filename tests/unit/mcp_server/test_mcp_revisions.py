@@ -47,6 +47,13 @@ def test_a_message_of_the_newer_revision_says_what_its_client_can_do() -> None:
     assert read_client(message(asking), HEADERS).elicits
 
 
+@pytest.mark.parametrize("revision", ["2025-11-25", "2025-06-18"])
+def test_an_older_header_with_a_newer_body_is_refused(revision: str) -> None:
+    with pytest.raises(JsonRpcError) as caught:
+        read_client(message(), [("mcp-protocol-version", revision)])
+    assert caught.value.number == HEADER_MISMATCH
+
+
 def test_a_notification_needs_no_capabilities() -> None:
     notification = JsonRpcMessage("notifications/cancelled", {}, is_notification=True)
     assert read_client(notification, HEADERS).is_modern

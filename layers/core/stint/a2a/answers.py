@@ -100,7 +100,7 @@ def read_answers(
     answers = []
     for index, part in enumerate(parts):
         place = f"message.parts[{index}]"
-        if part.data is None or part.text is not None or part.raw is not None or part.url is not None:
+        if "data" not in part.model_fields_set or part.text is not None or part.raw is not None or part.url is not None:
             raise InvalidRequest(f"{place} must have data alone. The answer to a call is {FORMS}.", param=place)
         answers.append(read_answer(part.data, f"{place}.data"))
     return answers

@@ -21,7 +21,7 @@ from pydantic import ValidationError
 from stint.a2a.answers import to_answer
 from stint.a2a.errors import PUSH_NOT_SUPPORTED, UNSUPPORTED_OPERATION, task_not_found
 from stint.a2a.events import TaskEvents, new_task, resumed_task, steps_of
-from stint.a2a.parts import TurnInput, check_modes, to_input, whole_numbers
+from stint.a2a.parts import TurnInput, check_modes, naming_parts, to_input, whole_numbers
 from stint.a2a.schemas import ENDED, SendMessageParams, TaskState
 from stint.a2a.task_ids import TaskPlace
 from stint.a2a.task_reader import FoundTask, TaskReader, unknown_context
@@ -83,7 +83,8 @@ class TaskMessages:
         given = to_input(params.message.parts)
         session_id = await self.open_context(agent_id, params, given)
         context = replace(context, attempt=find_attempt())  # its id may have been renewed
-        handle = await self.hiding(params, self.requests.submit(agent_id, session_id, to_request(given), context))
+        with naming_parts(given):
+            handle = await self.hiding(params, self.requests.submit(agent_id, session_id, to_request(given), context))
         return SentMessageTask(session_id, handle, TaskEvents(session_id, new_task(session_id, given.messages, length)))
 
     async def accept(self, agent_id: str, params: SendMessageParams, context: RequestContext) -> str:
@@ -98,7 +99,8 @@ class TaskMessages:
         session_id = await self.open_context(agent_id, params, given)
         attempt = find_attempt()
         attempt = attempt if attempt.object_id else replace(attempt, object_id=new_id())
-        await self.hiding(params, self.accept_input(agent_id, session_id, given, replace(context, attempt=attempt)))
+        with naming_parts(given):
+            await self.hiding(params, self.accept_input(agent_id, session_id, given, replace(context, attempt=attempt)))
         return TaskPlace(session_id, attempt.object_id).task_id
 
     async def accept_answer(self, agent_id: str, turn: Turn, request: TurnResumeRequest) -> None:
@@ -131,7 +133,8 @@ class TaskMessages:
                 raise InvalidRequest(message, param=f"metadata.{BUDGET}")
             await self.require_context(agent_id, session_id)
         else:
-            await self.requests.turns.check_input(to_request(given))  # before there is a session that would stay
+            with naming_parts(given):
+                await self.requests.turns.check_input(to_request(given))  # before there is a session that would stay
             find = partial(self.reader.sessions.find_created, agent_id)
             session_id = await self.creations.run(find, partial(self.create_context, agent_id, budget))
         add_log_keys(session_id=session_id)

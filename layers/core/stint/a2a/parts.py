@@ -12,8 +12,10 @@ Images and documents have the limits, and their URLs the guard, of all other API
 import base64
 import json
 import mimetypes
+import re
 from binascii import Error
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -41,31 +43,60 @@ INPUT_MODES = ("text/plain", "application/json", *sorted(IMAGES), "application/p
 """The media types of parts in the card. Other texts are read, too."""
 
 OUTPUT_MODES = ("text/plain", "application/json", "image/png", "application/octet-stream")
+ITEM = re.compile(r"messages\[0\]\.content\[(\d{1,4})\](?:\.image)?(?:\.url)?(?:\.uri|\.data)?")
+FILE = re.compile(r"documents\[(\d{1,4})\](?:\.content)?(?:\.uri)?")
+"""Where an error of a turn finds an item of its message, or a document."""
+
 SOURCES = ("text", "raw", "url", "data")
 SCHEMES = ("http", "https", "data")
 
 
 @dataclass(frozen=True, slots=True)
 class TurnInput:
-    """The input of a turn that a message makes."""
+    """The input of a turn that a message makes.
+
+    `images` and `files` have the places in the request of the message's items, and of its documents.
+    """
 
     messages: list[UserMessage]
     documents: list[Document]
+    images: Sequence[str] = ()
+    files: Sequence[str] = ()
 
 
 def to_input(parts: Sequence[SentPart]) -> TurnInput:
     """Return the input of a turn for the parts of a message. Raises InvalidRequest, which names the part."""
     items: list[ContentItem] = []
     documents: list[Document] = []
+    images: list[str] = []
+    files: list[str] = []
     for index, part in enumerate(parts):
-        converted = to_item(part, f"message.parts[{index}]")
+        place = f"message.parts[{index}]"
+        converted, field = to_item(part, place), f"{place}.{source_of(part, place)}"
         if isinstance(converted, Document):
             documents.append(converted)
+            files.append(field)
         else:
             items.append(converted)
+            images.append(field)
     first = items[0] if len(items) == 1 else None
     content: Content = first.text if isinstance(first, TextContentItem) else items
-    return TurnInput([UserMessage(content=content)], documents)
+    return TurnInput([UserMessage(content=content)], documents, images, files)
+
+
+@contextmanager
+def naming_parts(given: TurnInput) -> Iterator[None]:
+    """Name the parts of the message in errors of the caller, in place of the turn's items and documents."""
+    try:
+        yield
+    except InvalidRequest as error:
+        for pattern, places in ((ITEM, given.images), (FILE, given.files)):
+            found = pattern.match(error.param or "")
+            if found is not None and int(found[1]) < len(places):
+                place = places[int(found[1])]
+                error.message, error.param = error.message.replace(found[0], place, 1), place
+                break
+        raise
 
 
 def to_item(part: SentPart, place: str) -> TextContentItem | ImageContentItem | Document:
@@ -84,9 +115,11 @@ def to_item(part: SentPart, place: str) -> TextContentItem | ImageContentItem | 
 def source_of(part: SentPart, place: str) -> str:
     """Return the field that has the content of a part. Raises InvalidRequest unless it is exactly one."""
     found = [name for name in SOURCES if getattr(part, name) is not None]
+    if not found and "data" in part.model_fields_set:  # null is a value of JSON
+        return "data"
     if len(found) != 1:
-        has = f"has {' and '.join(found)}" if found else "has none of them"
-        message = f"{place} {has}. A part has exactly one of text, raw, url and data."
+        has = " and ".join(found) or "no content"
+        message = f"{place} has {has}. A part has exactly one of text, raw, url and data."
         raise InvalidRequest(message, param=place)
     return found[0]
 

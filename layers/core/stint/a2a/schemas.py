@@ -155,7 +155,7 @@ class SentPart(A2ARequest):
     text: str | None = None
     raw: str | None = None
     url: str | None = None
-    data: Any = None
+    data: Any | None = None
     metadata: dict[str, Any] | None = None
     filename: ShortText = ""
     media_type: ShortText = ""

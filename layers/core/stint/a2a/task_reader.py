@@ -19,7 +19,7 @@ from stint.domain.errors import Forbidden, InvalidRequest, NotFound
 from stint.domain.ids import is_id
 from stint.domain.llama_stack.turns import Turn, TurnStatus
 from stint.services.agents.sessions import Sessions
-from stint.services.runs.senders import find_owner
+from stint.services.runs.senders import belongs_to_another
 from stint.services.turns.session_input import SessionInput
 from stint.services.turns.turn_requests import TurnRequests
 from stint.store.waiting_line import WaitingLine
@@ -65,8 +65,7 @@ class TaskReader:
         for error in (agent, session):
             if isinstance(error, BaseException):
                 raise error
-        owner = find_owner()
-        if owner and not isinstance(session, BaseException) and session.end_users not in ("", owner):
+        if not isinstance(session, BaseException) and belongs_to_another(session.end_users):
             raise NotFound("Session", session_id)
 
     def line_of(self, agent_id: str, session_id: str) -> WaitingLine:

@@ -22,7 +22,7 @@ from stint.domain.ids import is_id, new_id
 from stint.domain.session_budgets import SessionBudget
 from stint.log_keys import add_log_keys
 from stint.services.agents.sessions import Sessions
-from stint.services.runs.senders import find_owner
+from stint.services.runs.senders import belongs_to_another
 from stint.store.failures import ConditionFailed
 from stint.store.sessions import SessionRecord
 from stint.store.store import Store
@@ -66,8 +66,7 @@ class Threads:
             record = await self.store.sessions.get(self.tenant, agent_id, session_id)
         except NotFound:
             return None
-        owner = find_owner()
-        if owner and record.end_users and owner not in record.end_users.split():
+        if belongs_to_another(record.end_users):
             return None
         record_owners(record.end_users.split())
         record_end(record.expires_at)

@@ -16,7 +16,7 @@ from stint.domain.tools import AskedInput, ElicitedForm
 
 MOST_FORMS, MOST_FIELDS = 8, 32
 MOST_SCHEMA, MOST_STATE, MOST_INPUT = 16_000, 64_000, 64_000
-"""Maximum characters of a form's schema, of the state of a call, and of what a user fills in, as JSON."""
+"""Maximum characters of a form's schema, of the state of a call with its keys, and of what a user fills in, as JSON."""
 LONGEST_QUESTION, LONGEST_NAME = 4_000, 128
 KEPT = frozenset(
     {"type", "title", "description", "format", "enum", "enumNames", "oneOf", "anyOf", "items", "default"}
@@ -38,7 +38,7 @@ class UnusableForm(Exception):
 
 @dataclass(frozen=True, slots=True)
 class AnsweredInput:
-    """The answers to the forms of a call, by their keys, with the state that the server gets back."""
+    """The answers to the forms of a call, by the server's keys, with the state that the server gets back."""
 
     responses: Mapping[str, Any]
     state: str | None = None
@@ -61,6 +61,11 @@ def read_form(params: Mapping[str, Any]) -> ElicitedForm:
     if len(json.dumps(shown)) > MOST_SCHEMA:
         raise UnusableForm(f"its schema has more than {MOST_SCHEMA:,} characters")
     return ElicitedForm(message=clean(message), requested_schema=shown)
+
+
+def key_of_form(number: int) -> str:
+    """Return the key of a form. The server's may be long, and contain a credential that it got."""
+    return f"form_{number}"
 
 
 def clean(message: str) -> str:
@@ -86,6 +91,13 @@ def answer_forms(forms: Mapping[str, ElicitedForm], given: Mapping[str, Any] | N
         key: {"action": "accept", "content": check_fields(form, given.get(key, {}) if len(forms) > 1 else given)}
         for key, form in forms.items()
     }
+
+
+def continue_call(asked: AskedInput, given: Mapping[str, Any] | None, *, accept: bool) -> AnsweredInput:
+    """Return the answers that a server gets. Raises InvalidRequest as `answer_forms`."""
+    responses = answer_forms(asked.forms, given, accept=accept)
+    named = {asked.server_keys.get(key, key): response for key, response in responses.items()}
+    return AnsweredInput(named, asked.state)
 
 
 def check_fields(form: ElicitedForm, given: Any) -> dict[str, Any]:

@@ -122,7 +122,8 @@ def check_size(value: dict[str, Any] | None, noun: str, limit: int) -> None:
     if size > limit:
         raise PydanticCustomError(
             "too_large",
-            "the {noun} have {size} bytes of JSON; at most {limit} are allowed. Store large values elsewhere.",
+            "{size} bytes of JSON are too many for the {noun}; at most {limit} are allowed. Store large values "
+            "elsewhere.",
             {"noun": noun, "size": size, "limit": limit},
         )
 

@@ -206,10 +206,15 @@ class ElicitedForm(Schema):
 
 
 class AskedInput(Schema):
-    """The question of a tool's server in the middle of a call. Nobody else sees its `state`."""
+    """The question of a tool's server in the middle of a call. Nobody else sees its `state`.
+
+    The keys of the forms are Stint's. `server_keys` has the server's, by these: they are text of the server of any
+    length, and only sent back to it.
+    """
 
     forms: dict[str, ElicitedForm]
     state: str | None = None
+    server_keys: dict[str, str] = Field(default_factory=dict)
 
 
 NO_FILTERS = "The search engines support no filters, locations or offline modes. Remove it"

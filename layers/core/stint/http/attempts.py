@@ -30,6 +30,12 @@ COUNT = re.compile(r"[0-9]{1,3}")
 BOUNDARY = re.compile(r'multipart/[^;]+;.*?boundary="?([^";]{1,70})', re.IGNORECASE)
 FINGERPRINT_CHARACTERS = 32
 
+CALLS = frozenset({"tools/call", "SendMessage", "SendStreamingMessage", "CancelTask"})
+"""The methods of JSON-RPC that do something. Clients may send one key with all their requests, so others have none."""
+
+CHANGING = ("progressToken", "traceparent", "tracestate", "baggage")
+"""The keys of `params._meta` that clients of MCP make anew for each attempt."""
+
 
 async def handle_attempt(handle: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
     """Handle a request, whose attempt is then known to the services."""
@@ -88,14 +94,23 @@ def hash_body(headers: Headers, body: bytes) -> str:
     return sha256(stable).hexdigest()
 
 
-def hash_call(body: bytes) -> str:
-    """Return the SHA-256 of a call by JSON-RPC without its id, which is another one in each attempt of a client."""
+def hash_call(body: bytes) -> str | None:
+    """Return the SHA-256 of a call by JSON-RPC without its id and all else that differs in each attempt of a client.
+
+    None for a call that only reads, or is malformed.
+    """
     try:
         call = parse_json(body)
     except ValueError:
-        return sha256(body).hexdigest()  # it is refused
-    if isinstance(call, dict):
-        call.pop("id", None)
+        return None
+    if not isinstance(call, dict) or not isinstance(method := call.get("method"), str) or method not in CALLS:
+        return None
+    call.pop("id", None)
+    params = call.get("params")
+    meta = params.get("_meta") if isinstance(params, dict) else None
+    if isinstance(meta, dict):
+        for key in CHANGING:
+            meta.pop(key, None)
     return sha256(json.dumps(call, sort_keys=True).encode()).hexdigest()
 
 

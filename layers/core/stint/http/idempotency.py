@@ -85,12 +85,15 @@ async def handle_once(handle: ASGIApp, rule: RouteRule, scope: Scope, receive: R
         RequestRunning: the first request runs longer than this one may.
     """
     key = key_of(Headers(scope=scope))
-    if not rule.repeated.is_remembered or rule.repeated.is_routed:
+    if not rule.repeated.is_remembered:
         await handle(scope, receive, send)
         return
     body, receive_again = await read_body(receive)
     requests: IdempotentRequests = scope["app"].state.make_services(require_principal().tenant).idempotent_requests
     body_hash = hash_call(body) if rule.repeated.is_call else hash_body(Headers(scope=scope), body)
+    if body_hash is None:
+        await handle(scope, receive_again, send)
+        return
     deadline = deadline_of(Request(scope))
     follow = make_follow(handle, scope, body, receive, send=send) if rule.repeated.is_followed else None
     request = await requests.acquire(digest_of(scope, key), body_hash, deadline, follow)

@@ -21,7 +21,6 @@ A POST may be sent again with the same Idempotency-Key, or by a client that retr
     RETRIED     gets the stored answer     finds what was created      waits                     finds what was created
     RUN         gets the stored answer     finds the run               follows the run           finds the run
     RESUMPTION  gets the stored answer     runs                        follows the run           runs
-    ROUTED      as its function decides, which knows what the body asks for                      runs
     CALL        finds the run              finds the run               follows the run           runs
 
 docs/decisions.md, entries 99 and 163, have the reasons.
@@ -79,11 +78,9 @@ class Repetition:
     """A client's retry without a key finds what the first attempt created."""
     is_followed: bool = False
     """A repetition with the key follows the run of the first request."""
-    is_routed: bool = False
-    """The function of the route finds repetitions itself: its path does not say what a request does."""
     is_call: bool = False
     """It is a call by JSON-RPC. Its id is not compared, as clients count with it, and is in the answer. So no answer is
-    stored: a repetition gets one of its own."""
+    stored: a repetition gets one of its own. A call that only reads runs each time."""
 
 
 ANSWER = Repetition()
@@ -92,7 +89,6 @@ OBJECT = Repetition(keeps_id=True)
 RETRIED = Repetition(keeps_id=True, is_found=True)
 RUN = Repetition(keeps_id=True, is_found=True, is_followed=True)
 RESUMPTION = Repetition(is_followed=True)
-ROUTED = Repetition(keeps_id=True, is_followed=True, is_routed=True)
 CALL = Repetition(keeps_id=True, is_followed=True, is_call=True)
 
 

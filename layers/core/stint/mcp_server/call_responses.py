@@ -6,6 +6,8 @@ from fastapi import Request, Response
 
 from stint.apis.agents import AgentsServices
 from stint.dataclasses import dataclass
+from stint.domain.errors import InvalidRequest
+from stint.http.idempotency import IDEMPOTENCY_KEY
 from stint.http.json_rpc import MessageId, answer_result
 from stint.http.streaming import request_context_of
 from stint.mcp_server.answers import CallAnswer
@@ -31,10 +33,8 @@ class CallResponder:
     digest: str
     complete: Callable[[ServedResult], ServedResult]
 
-    async def respond(
-        self, message_id: MessageId, params: CallParams, *, stream: bool, is_kept: bool = False
-    ) -> Response:
-        """Return the response of a call. `is_kept`: a repetition of the call may get it. Raises StintError."""
+    async def respond(self, message_id: MessageId, params: CallParams, *, stream: bool) -> Response:
+        """Return the response of a call. Raises StintError."""
         states = CallStates(self.services.tenant, self.services.store.signing_keys)
         writer = ResultWriter(states, self.agent_id, self.client.elicits)
         found = await self.find(params, states, writer)
@@ -42,7 +42,7 @@ class CallResponder:
             return answer_result(message_id, self.complete(found))
         # The older revision says that a client which disconnects has not cancelled its call. Neither has one that can
         # repeat it with its key.
-        cancelled_by_leaving = self.client.is_modern and not is_kept
+        cancelled_by_leaving = self.client.is_modern and IDEMPOTENCY_KEY not in self.request.headers
         answer = CallAnswer(
             message_id=message_id,
             token=params.meta.progress_token,
@@ -57,6 +57,9 @@ class CallResponder:
         """Return the call with its turn, or the result of one whose turn goes on waiting. Raises StintError."""
         calls, context = calls_of(self.services), await request_context_of(self.request)
         if params.request_state is None:
+            if params.input_responses is not None:
+                text = "inputResponses need the requestState of the result that asked. Send both, or neither."
+                raise InvalidRequest(text, param="params.requestState")
             return await calls.start(self.agent_id, params, context, self.digest)
         state = await states.read(params.request_state, self.agent_id, params.arguments.session_id)
         if not params.input_responses:  # the client asks again

@@ -24,13 +24,14 @@ MAX_STATE_BYTES = 1_000_000
 class AskedCall(Schema):
     """A call that the client was asked about: for the approval of one of the server, or for the result of its own.
 
-    With `form`, another MCP server asks in the middle of the call, and its form was shown as it is.
+    `form` is the key of a form with which another MCP server asks in the middle of the call, shown as it is. A call
+    with several forms was asked about several times.
     """
 
     call_id: str
     tool_name: str
     approval: bool = False
-    form: bool = False
+    form: str | None = None
 
 
 class McpCallState(Schema):

@@ -1,13 +1,13 @@
 """Calls of tools: each is a turn, in a new session or in that of an earlier call, or the rest of one that waited.
 
-A call that is repeated with an idempotency key finds what its first attempt created. The key's record has one id, and
-keeps that of the session: a session which a call has made has only this call's turns before its client knows of it, so
-that its newest turn is that of the call.
+A call that is repeated with an idempotency key finds what its first attempt created:
 
-    the call                   the record's id         the turn is found as
-    begins a session           that of the session     the newest one of the session
-    continues a session        that of the turn        the one with this id
-    answers a turn's request   not used                the turn of the state, if it has these answers already
+    the call                   the key's record has                  the turn is
+    begins a session           the id of the session                 the one with the same id
+                               with a point and the id of a turn,    the one with this id
+                               if the first turn was run again
+    continues a session        the id of the turn                    the one with this id
+    answers a turn's request   an id that is not used                that of the state, if it has these answers already
 """
 
 from functools import partial
@@ -29,7 +29,6 @@ from stint.services.agents.sessions import Sessions
 from stint.services.runs.run_handle import RequestContext
 from stint.services.turns.turn_handles import TurnHandle
 from stint.services.turns.turn_requests import TurnRequests
-from stint.services.turns.turn_retries import newest_turn
 from stint.store.mcp_calls import MOST_CALLS, McpCalls
 
 SESSION_NAME = "MCP"
@@ -84,23 +83,24 @@ class ToolCalls:
         self, agent_id: str, request: TurnCreateRequest, budget: SessionBudget | None
     ) -> tuple[str, RequestAttempt]:
         """Create a session, or find that of an earlier attempt, and return the attempt to start its turn."""
-        attempt = find_attempt()
-        if attempt.follows:
+        find = partial(self.find_session, agent_id)
+        if (attempt := find_attempt()).follows:
             try:
-                session_id = await self.sessions.find_created(agent_id, attempt.object_id)
+                session_id = await find(attempt.object_id)
             except NotFound:
                 raise EarlierRunUnavailable from None
         else:
             await self.requests.turns.check_input(request)  # before there is a session, which would stay without it
-            find = partial(self.sessions.find_created, agent_id)
             session_id = await create_once(find, partial(self.create_session, agent_id, budget))
         attempt = find_attempt()  # its id may be a new one
         if not attempt.object_id:
             return session_id, with_id(attempt)
-        store = self.sessions.store.sessions
-        newest = newest_turn(await store.get(self.sessions.tenant, agent_id, session_id)) if attempt.repeated else None
-        keep = partial(keep_id, attempt, session_id)
-        return session_id, replace(attempt, object_id=newest or session_id, rename=keep)
+        turn_id = attempt.object_id.rpartition(".")[2]
+        return session_id, replace(attempt, object_id=turn_id, rename=partial(keep_ids, attempt, session_id))
+
+    async def find_session(self, agent_id: str, object_id: str) -> str:
+        """Return the session of a key's record. Raises NotFound."""
+        return await self.sessions.find_created(agent_id, object_id.partition(".")[0])
 
     async def create_session(self, agent_id: str, budget: SessionBudget | None, session_id: str) -> str:
         return await self.sessions.create(agent_id, SESSION_NAME, session_id=session_id, budget=budget)
@@ -160,7 +160,7 @@ def with_id(attempt: RequestAttempt) -> RequestAttempt:
     return attempt if attempt.object_id else replace(attempt, object_id=new_id())
 
 
-async def keep_id(attempt: RequestAttempt, session_id: str, _: str) -> None:
-    """Keep the id of the session in the key's record. Raises Interrupted if another process has the request."""
+async def keep_ids(attempt: RequestAttempt, session_id: str, turn_id: str) -> None:
+    """Put a session and its turn into the key's record. Raises Interrupted if another process has the request."""
     if attempt.rename is not None:
-        await attempt.rename(session_id)
+        await attempt.rename(f"{session_id}.{turn_id}")

@@ -27,7 +27,6 @@ from stint.domain.schema import Schema
 from stint.domain.validation import describe_faults
 from stint.http.attempts import place_of_request, source_of
 from stint.http.errors import status_of
-from stint.http.idempotency import IDEMPOTENCY_KEY
 from stint.http.json_rpc import (
     INVALID_MESSAGE,
     INVALID_PARAMS,
@@ -46,13 +45,10 @@ from stint.http.json_rpc import (
 from stint.mcp_server.agent_tools import AgentTools
 from stint.mcp_server.answers import accepts_stream
 from stint.mcp_server.call_responses import CallResponder, calls_of
-from stint.mcp_server.keyed_calls import ID_MARK, KeyedCall, Marks, with_mark
 from stint.mcp_server.origins import check_origin
 from stint.mcp_server.revisions import (
     HEADER_MISMATCH,
-    LEGACY,
     MISSING_CAPABILITY,
-    MODERN,
     SUPPORTED,
     UNSUPPORTED_VERSION,
     McpClient,
@@ -118,9 +114,9 @@ class McpEndpoint:
             if is_reply(value):
                 return Response(status_code=202)  # this server asks nothing that could be answered so
             message = parse_message(value)
+            self.client = McpClient(is_modern=True)  # whose errors have a status, as those of its checks have
             if message.id is None and not message.is_notification:
                 raise JsonRpcError(INVALID_MESSAGE, "id must not be null.", param="id")
-            self.client = McpClient(is_modern=True)  # whose errors have a status, as those of its checks have
             self.client = read_client(message, self.request.headers.items())
             if self.agent_id is not None:
                 await self.tools.require(self.agent_id)
@@ -207,26 +203,14 @@ class McpEndpoint:
         return await self.tools.list(read_params(ListParams, message).cursor)
 
     async def call(self, message: JsonRpcMessage) -> Response:
-        """Return the response of a call. One with an idempotency key runs once. Raises StintError."""
+        """Return the response of a call. Raises StintError."""
         params = read_params(CallParams, message)
         agent = await self.tools.find(params.name)
         stream = accepts_stream(self.request.headers.get("accept", ""))
         responder = CallResponder(
             self.request, self.services, self.client, agent.agent_id, self.digest_of(message.id), self.complete
         )
-        if IDEMPOTENCY_KEY not in self.request.headers:
-            return await responder.respond(message.id, params, stream=stream)
-        marked = JsonRpcMessage(message.method, message.params, ID_MARK)
-
-        async def run() -> Response:
-            try:
-                return await responder.respond(ID_MARK, with_mark(params), stream=stream, is_kept=True)
-            except StintError as error:
-                return self.refuse(marked, error)
-
-        form = f"{MODERN if self.client.is_modern else LEGACY[0]} {self.client.elicits} {stream}"
-        marks = Marks(message.id, params.meta.progress_token)
-        return KeyedCall(params, marks, run, lambda error: self.refuse(message, error), form=form)
+        return await responder.respond(message.id, params, stream=stream)
 
 
 def read_params(kind: type[S], message: JsonRpcMessage) -> S:

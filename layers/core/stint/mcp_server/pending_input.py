@@ -17,12 +17,13 @@ from typing import Any
 
 from stint.domain.errors import InvalidRequest
 from stint.domain.llama_stack.turns import ToolApproval, Turn, TurnResumeRequest
-from stint.domain.tools import ElicitedForm, ToolCall, ToolResponse
+from stint.domain.tools import ToolCall, ToolResponse
 from stint.mcp_server.call_states import AskedCall
 from stint.mcp_server.schemas import ElicitResult, FormParams, FormRequest
 
 DECLINED_APPROVAL = "The user declined the request."
 DECLINED_RESULT = "The user declined to give a result."
+UNASKED, DISMISSED = "this client cannot ask for", "the user has not given"
 APPROVAL_FORM: Mapping[str, Any] = {
     "type": "object",
     "properties": {
@@ -38,24 +39,23 @@ RESULT_FORM: Mapping[str, Any] = {
 }
 
 
-def list_asked(turn: Turn) -> list[AskedCall]:
-    """Return the calls for which a turn waits."""
-    unapproved = set(turn.pending_approvals or ())
+def pair_asked(turn: Turn) -> list[tuple[ToolCall, AskedCall]]:
+    """Return the calls for which a turn waits, with what is asked: one of them for each form of another server."""
+    unapproved, inputs = set(turn.pending_approvals or ()), turn.pending_inputs or {}
+    forms: Mapping[str, list[str | None]] = {call_id: [*asked] for call_id, asked in inputs.items()}
     return [
-        AskedCall(
-            call_id=call.call_id,
-            tool_name=call.tool_name,
-            approval=call.call_id in unapproved,
-            form=find_form(call, turn) is not None,
+        (
+            call,
+            AskedCall(call_id=call.call_id, tool_name=call.tool_name, approval=call.call_id in unapproved, form=form),
         )
         for call in turn.output_message.tool_calls
+        for form in forms.get(call.call_id, [None])
     ]
 
 
-def find_form(call: ToolCall, turn: Turn) -> ElicitedForm | None:
-    """Return the form with which the server of a call's tool asks; None if there is none, or more than one."""
-    forms = (turn.pending_inputs or {}).get(call.call_id, {})
-    return next(iter(forms.values())) if len(forms) == 1 else None
+def list_asked(turn: Turn) -> list[AskedCall]:
+    """Return what a turn asks, in the order of its questions."""
+    return [asked for _, asked in pair_asked(turn)]
 
 
 def key_of(place: int) -> str:
@@ -65,17 +65,15 @@ def key_of(place: int) -> str:
 
 def to_forms(turn: Turn) -> dict[str, FormRequest]:
     """Return the questions of a turn that waits, by their keys."""
-    asked = list_asked(turn)
-    return {
-        key_of(place): to_form(call, turn, approval=each.approval)
-        for place, (each, call) in enumerate(zip(asked, turn.output_message.tool_calls, strict=True), 1)
-    }
+    return {key_of(place): to_form(call, turn, asked) for place, (call, asked) in enumerate(pair_asked(turn), 1)}
 
 
-def to_form(call: ToolCall, turn: Turn, *, approval: bool) -> FormRequest:
-    if (form := find_form(call, turn)) is not None:
+def to_form(call: ToolCall, turn: Turn, asked: AskedCall) -> FormRequest:
+    if asked.form is not None:
+        form = (turn.pending_inputs or {})[call.call_id][asked.form]
         message = f"The tool {call.tool_name} of the agent asks: {form.message}"
         return FormRequest(params=FormParams(message=message, requested_schema=form.requested_schema))
+    approval = asked.approval
     question = "wants to call" if approval else "asks for the result of"
     message = f"The agent {question} {describe(call, turn)}."
     return FormRequest(
@@ -92,17 +90,16 @@ def describe(call: ToolCall, turn: Turn) -> str:
     return f"the tool {call.tool_name} with {json.dumps(arguments, ensure_ascii=False)}"
 
 
-def to_text(agent_id: str, turn: Turn) -> str:
-    """Return the questions of a turn as a text, and where they are answered."""
-    calls = zip(list_asked(turn), turn.output_message.tool_calls, strict=True)
+def to_text(agent_id: str, turn: Turn, *, dismissed: bool = False) -> str:
+    """Return the questions of a turn as a text, and where they are answered. `dismissed`: the user has seen forms."""
     lines = [
         f"- {'approval' if asked.approval else 'result'} of the call {call.call_id}: {describe(call, turn)}"
-        for asked, call in calls
+        for call, asked in pair_asked(turn)
     ]
     path = f"/v1/agents/{agent_id}/session/{turn.session_id}/turn/{turn.turn_id}/resume"
     return "\n".join(
         [
-            "The agent has not answered yet: it waits for input that this client cannot ask for.",
+            f"The agent has not answered yet: it waits for input that {DISMISSED if dismissed else UNASKED}.",
             *lines,
             f"A person answers with POST {path}, or in the console: tool_responses for results, approvals for "
             "approvals. Another message in this session ends the waiting turn.",
@@ -123,17 +120,33 @@ def to_resume(calls: list[AskedCall], answers: Mapping[str, ElicitResult]) -> Tu
         raise refuse_answer(min(missing), "is missing: answer each request of the call")
     if any(answer.action == "cancel" for answer in answers.values()):
         return None
-    approvals = [to_approval(key, call, answers[key]) for key, call in keys.items() if call.approval]
+    approvals = [to_approval(key, call, answers[key]) for key, call in keys.items() if is_decision(call)]
     results = [to_result(key, call, answers[key]) for key, call in keys.items() if not call.approval]
+    filled: dict[str, dict[str, ElicitResult]] = {}
+    for key, call in keys.items():
+        if call.form is not None:
+            filled.setdefault(call.call_id, {})[call.form] = answers[key]
+    approvals += [to_input(call_id, forms) for call_id, forms in filled.items()]
     return TurnResumeRequest(tool_responses=results, approvals=approvals or None)
+
+
+def is_decision(call: AskedCall) -> bool:
+    return call.approval and call.form is None
+
+
+def to_input(call_id: str, forms: Mapping[str, ElicitResult]) -> ToolApproval:
+    """Return what is filled into the forms of a call, which the turn checks against them."""
+    if any(answer.action == "decline" for answer in forms.values()):
+        return ToolApproval(call_id=call_id, approve=False, reason=DECLINED_APPROVAL)
+    contents = {form: answer.content or {} for form, answer in forms.items()}
+    only = contents[min(contents)] if len(contents) == 1 else contents
+    return ToolApproval(call_id=call_id, approve=True, input={**only})
 
 
 def to_approval(key: str, call: AskedCall, answer: ElicitResult) -> ToolApproval:
     if answer.action == "decline":
         return ToolApproval(call_id=call.call_id, approve=False, reason=DECLINED_APPROVAL)
     content = answer.content or {}
-    if call.form:  # the turn checks it against the form of the other server
-        return ToolApproval(call_id=call.call_id, approve=True, input=dict(content))
     approve, reason = content.get("approve"), content.get("reason")
     if not isinstance(approve, bool) or not isinstance(reason, str | None):
         raise refuse_answer(key, "needs content with approve, true or false, and may have a reason, a string")

@@ -49,7 +49,7 @@ class ResultWriter:
 
     def write_undecided(self, turn: Turn) -> ServedResult:
         """Return the result of a call whose user has not decided."""
-        return result_of(turn, to_text(self.agent_id, turn), is_error=True)
+        return result_of(turn, to_text(self.agent_id, turn, dismissed=True), is_error=True)
 
 
 def result_of(turn: Turn, text: str, *, is_error: bool = False) -> ToolCallResult:

@@ -53,6 +53,9 @@ def read_client(message: JsonRpcMessage, headers: Headers) -> McpClient:
     """Return what the client of a request can do. Raises JsonRpcError if the message is not of a supported revision."""
     version, meta = value_of(headers, VERSION_HEADER), message.params.get("_meta")
     meta = meta if isinstance(meta, dict) else {}
+    if version in LEGACY and VERSION_KEY in meta:
+        text = f"The header {VERSION_HEADER} is {version}, and params._meta has {VERSION_KEY}, a newer one."
+        raise JsonRpcError(HEADER_MISMATCH, text, code="header_mismatch", param=VERSION_HEADER)
     if version in LEGACY or (version is None and VERSION_KEY not in meta):
         return McpClient()
     if message.is_notification and version == MODERN:

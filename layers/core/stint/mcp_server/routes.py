@@ -10,7 +10,7 @@ from fastapi import APIRouter, Request, Response
 from stint.http.dependencies import AgentRoute, AgentsServicesDep
 from stint.http.json_responses import document
 from stint.http.requests import StrictRoute
-from stint.http.scopes import ROUTED, requires
+from stint.http.scopes import CALL, requires
 from stint.mcp_server.endpoint import McpEndpoint
 from stint.mcp_server.protected_resource import describe_resource
 from stint.mcp_server.schemas import ResourceDocument
@@ -77,14 +77,14 @@ async def get_protected_resource_of_path(request: Request) -> Response:
 
 
 @router.post("/v1/mcp", response_model=None, responses=ANSWERS, openapi_extra=MESSAGE)
-@requires("use", repeated=ROUTED)
+@requires("use", repeated=CALL)
 async def send_mcp_message(request: Request, services: AgentsServicesDep) -> Response:
     """Send a message of MCP. The tools are all agents that the caller may use."""
     return await McpEndpoint(request, services).answer()
 
 
 @agent_router.post("/v1/agents/{agent_id}/mcp", response_model=None, responses=ANSWERS, openapi_extra=MESSAGE)
-@requires("use", repeated=ROUTED)
+@requires("use", repeated=CALL)
 async def send_agent_mcp_message(agent_id: str, request: Request, services: AgentsServicesDep) -> Response:
     """Send a message of MCP. The only tool is the agent of the path."""
     return await McpEndpoint(request, services, agent_id).answer()

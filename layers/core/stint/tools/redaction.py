@@ -223,12 +223,12 @@ def redact_outcome(outcome: ToolOutcome, redactor: Redactor) -> ToolOutcome:
 
 
 def redact_question(asked: AskedInput, redactor: Redactor) -> AskedInput:
-    """Redact the texts of forms. The state is only sent back to its server."""
+    """Redact the texts of forms. The state and the server's keys are only sent back to it."""
     forms = {
         key: ElicitedForm(message=redactor.text(form.message), requested_schema=redactor.json(form.requested_schema))
         for key, form in asked.forms.items()
     }
-    return AskedInput(forms=forms, state=asked.state)
+    return asked.model_copy(update={"forms": forms})
 
 
 def redact_content(content: Content, redactor: Redactor) -> Content:

@@ -10,11 +10,13 @@ from tests.servers.mcp_replies import answer_with, reply
 from tests.servers.scripted_http import Received, Reply, ScriptedHTTPServer
 
 from stint.domain.content import text_of
+from stint.domain.elicitations import continue_call
 from stint.domain.errors import InvalidRequest, ToolUnavailable
 from stint.net.guard import Guard
 from stint.tools.mcp.param_headers import InvalidMark, encode_value, find_marks
 from stint.tools.mcp.provider import McpTools
 from stint.tools.port import CallerSession, Invocation, Toolgroup, ToolOutcome
+from stint.tools.redaction import RedactedProvider
 
 Count = Callable[[str], int]
 REVISION = "2026-07-28"
@@ -135,7 +137,7 @@ async def test_a_server_that_becomes_older_is_called_once(
 
     assert text_of(again.content) == "ran {}"
     session = ["initialize", "notifications/initialized", "tools/call"]
-    assert methods(server) == ["tools/call", *session, *session]
+    assert methods(server) == ["tools/call", "server/discover", *session, *session]
 
 
 async def test_a_server_that_becomes_newer_is_called_once(
@@ -236,6 +238,18 @@ def test_a_mark_where_no_header_can_be_sent_is_invalid(schema: dict[str, Any]) -
         find_marks(schema)
 
 
+@pytest.mark.parametrize(("count", "valid"), [(32, True), (33, False), (20_000, False)])
+def test_many_marks_in_a_schema_are_refused(count: int, valid: bool) -> None:
+    marked = {f"a{n}": {"type": "string", "x-mcp-header": f"a{n}"} for n in range(count)}
+    schema = {"type": "object", "properties": marked}
+
+    if valid:
+        assert len(find_marks(schema)) == count
+    else:
+        with pytest.raises(InvalidMark):
+            find_marks(schema)
+
+
 def test_a_mark_is_found_below_properties_only() -> None:
     marked = {"type": "string", "x-mcp-header": "City"}
     schema = {
@@ -269,6 +283,18 @@ async def test_a_server_that_wants_to_be_asked_again_is(tools: McpTools, mcp_ser
     assert (text_of(outcome.content), seen("polled")) == ("done", 2)
 
 
+@pytest.mark.parametrize("state", [{}, {"requestState": None}, {"requestState": ""}])
+async def test_a_call_without_a_state_does_not_start_again(
+    tools: McpTools, server: ScriptedHTTPServer, stateless: Stateless, state: dict[str, Any]
+) -> None:
+    stateless.called = {"resultType": "input_required", **state}
+
+    outcome = await ask(tools, server.url, "add")
+
+    assert (outcome.error, stateless.calls) == (True, 1)
+    assert "without a state" in text_of(outcome.content)
+
+
 @pytest.mark.parametrize(
     ("name", "refused"), [("think", "sampling/createMessage"), ("visit", "elicitation/create with the mode url")]
 )
@@ -286,8 +312,8 @@ async def test_a_question_has_its_form_and_the_state_of_the_server(tools: McpToo
     outcome = await ask(tools, f"{mcp_server}/stateless/mcp", "book", date="May 1")
 
     assert outcome.asks is not None
-    assert outcome.asks.forms["party"].message == "How many come on May 1?"
-    assert list(outcome.asks.forms["party"].requested_schema["properties"]) == ["guests", "window", "table"]
+    assert outcome.asks.forms["form_1"].message == "How many come on May 1?"
+    assert list(outcome.asks.forms["form_1"].requested_schema["properties"]) == ["guests", "window", "table"]
     assert str(outcome.asks.state).startswith("1.")
     assert str(outcome.asks.state) not in text_of(outcome.content)
 
@@ -305,6 +331,7 @@ LONG = "x" * 20_000
         ({"message": "m", "requestedSchema": {"properties": {"a": {"description": LONG}}}}, "s"),
         ({"message": "m", "requestedSchema": {"properties": {str(n): {} for n in range(33)}}}, "s"),
         ({"message": "m", "requestedSchema": {"properties": {}}}, LONG * 4),
+        ({"message": "m", "requestedSchema": {"properties": {}}}, "s" * 64_000),
     ],
 )
 async def test_a_form_that_cannot_be_shown_is_a_failure(
@@ -331,9 +358,44 @@ async def test_the_text_of_a_question_is_short_and_printable(
     outcome = await ask(tools, server.url, "add")
 
     assert outcome.asks is not None
-    said = outcome.asks.forms["q"].message
+    said = outcome.asks.forms["form_1"].message
     assert said.startswith("[31mPay \nxxx")
     assert len(said) < 4_010
+
+
+async def test_long_keys_of_forms_are_told_apart(
+    tools: McpTools, server: ScriptedHTTPServer, stateless: Stateless
+) -> None:
+    keys = ["k" * 128 + end for end in ("a", "b")]
+    params = {"message": "m", "requestedSchema": {"properties": {"p": {"type": "string"}}}}
+    requests = {key: {"method": "elicitation/create", "params": params} for key in keys}
+    stateless.called = {"resultType": "input_required", "inputRequests": requests}
+    asked = (await ask(tools, server.url, "add")).asks
+    assert asked is not None
+
+    answered = continue_call(asked, {"form_1": {"p": "1"}, "form_2": {"p": "2"}}, accept=True)
+    await tools.invoke(group(server.url), Invocation("add", {}, "c", session=SESSION, answered=answered))
+
+    sent = server.requests[-1].json()["params"]["inputResponses"]
+    assert {key: response["content"]["p"] for key, response in sent.items()} == {keys[0]: "1", keys[1]: "2"}
+
+
+async def test_nothing_shown_of_a_form_has_a_credential(
+    tools: McpTools, server: ScriptedHTTPServer, stateless: Stateless
+) -> None:
+    secret = "sekret-token-123456"
+    said = f"Bearer {secret}"
+    params = {"message": said, "requestedSchema": {"properties": {said: {"type": "string", "description": said}}}}
+    requests = {said: {"method": "elicitation/create", "params": params}}
+    stateless.called = {"resultType": "input_required", "inputRequests": requests}
+    called = Invocation("add", {}, "c", session=SESSION)
+
+    outcome = await RedactedProvider(tools).invoke(group(server.url, authorization=secret), called)
+
+    assert outcome.asks is not None
+    assert list(outcome.asks.forms) == ["form_1"]
+    assert secret not in f"{outcome.asks.forms} {outcome.content}"
+    assert list(outcome.asks.server_keys.values()) == [said]
 
 
 @pytest.mark.parametrize(
@@ -381,3 +443,73 @@ async def test_a_redirect_is_not_followed(tools: McpTools, server: ScriptedHTTPS
         await invoke(tools, server.url, "add")
 
     assert len(server.requests) == 1
+
+
+def refused_after_it_ran(status: int, body: Any) -> Callable[[Received], Reply]:
+    """Return a server of both revisions, which runs a stateless call and answers with an error."""
+    older = answer_with(["add"])
+
+    def answer(received: Received) -> Reply:
+        message = received.json() if received.body else {}
+        if received.headers.get("mcp-protocol-version") != REVISION:
+            return older(received)
+        if message["method"] == "tools/call":
+            return reply({"jsonrpc": "2.0", "id": message["id"], **body}, status) if body else Reply(status=status)
+        return reply({"jsonrpc": "2.0", "id": message["id"], "result": DISCOVERED})
+
+    return answer
+
+
+@pytest.mark.parametrize(
+    ("status", "body"),
+    [
+        (422, {}),
+        (409, {}),
+        (400, {}),
+        (404, {}),
+        (422, {"error": {"code": -32602, "message": "The order was placed twice"}}),
+        (400, {"error": {"code": -32000, "message": "The order was placed, but the mail failed"}}),
+        (400, {"error": {"code": -32600, "message": "An inner request was wrong"}}),
+        (200, {"error": {"code": -32601, "message": "An inner method is missing"}}),
+    ],
+)
+async def test_a_server_that_named_the_revision_runs_a_call_once(
+    tools: McpTools, server: ScriptedHTTPServer, status: int, body: Any
+) -> None:
+    server._answer = refused_after_it_ran(status, body)
+
+    outcome = await invoke(tools, server.url, "add", a=1)
+
+    assert outcome.error
+    assert body.get("error", {}).get("message", f"answered {status}") in text_of(outcome.content)
+    assert (methods(server).count("tools/call"), methods(server).count("initialize")) == (1, 0)
+
+
+@pytest.mark.parametrize("discovery", [Reply(status=503), Reply(status=429), Reply((b"<html>",)), Reply((b"{}",))])
+async def test_no_call_is_repeated_while_the_revision_is_unclear(
+    tools: McpTools, server: ScriptedHTTPServer, discovery: Reply
+) -> None:
+    server._answer = refused_after_it_ran(404, {})
+    await invoke(tools, server.url, "add")
+    server.forget()
+    server.script(Reply(status=404), discovery)
+
+    assert (await invoke(tools, server.url, "add")).error
+
+    assert methods(server) == ["tools/call", "server/discover"]
+
+
+async def test_a_call_that_has_begun_starts_no_session(
+    tools: McpTools, server: ScriptedHTTPServer, stateless: Stateless
+) -> None:
+    stateless.called = {"resultType": "input_required", "requestState": "s"}
+    problem = {"code": -32022, "message": "No", "data": {"supported": ["2025-11-25"]}}
+    await invoke(tools, server.url, "add")
+    server.forget()
+    again = reply({"jsonrpc": "2.0", "id": 2, "error": problem}, 400)
+    server.script(reply({"jsonrpc": "2.0", "id": 1, "result": stateless.called}), again)
+
+    outcome = await invoke(tools, server.url, "add")
+
+    assert "changed its revision" in text_of(outcome.content)
+    assert methods(server) == ["tools/call", "tools/call"]

@@ -34,7 +34,7 @@ from stint.metering import name_run
 from stint.run_stop import refuse_stopped
 from stint.services.agents.interrupted import mark_interrupted
 from stint.services.deletions import Deletions
-from stint.services.runs.senders import find_owner
+from stint.services.runs.senders import belongs_to_another, find_owner
 from stint.store.log import LogItems
 from stint.store.sessions import LastTurn, SessionPlace, SessionRecord
 from stint.store.store import Store
@@ -130,8 +130,7 @@ class SessionForks:
     async def find_source(self, agent_id: str, session_id: str) -> SessionRecord:
         """Return the session to fork from. Raises as `create`."""
         source = await self.store.sessions.get(self.tenant, agent_id, session_id)
-        owner = find_owner()
-        if owner and source.end_users and owner not in source.end_users.split():
+        if belongs_to_another(source.end_users):
             raise NotFound("Session", session_id)
         if source.vector_db_id is not None:
             raise InvalidRequest(

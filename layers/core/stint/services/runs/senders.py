@@ -33,6 +33,12 @@ def find_owner() -> str:
     return hash_user(user) if user else ""
 
 
+def belongs_to_another(owners: str) -> bool:
+    """Return whether an object belongs to other end users alone. `owners` has the hashes of its own."""
+    owner = find_owner()
+    return bool(owner and owners) and owner not in owners.split()
+
+
 @contextmanager
 def acting_for(creator: Mapping[str, str] | None, end_user: str | None) -> Iterator[None]:
     """Run the body for the caller who sent a message, as the context of its request names it, and its end user."""

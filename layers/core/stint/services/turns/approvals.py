@@ -26,7 +26,7 @@ from hashlib import sha256
 from typing import Any
 
 from stint.dataclasses import dataclass, replace
-from stint.domain.elicitations import AnsweredInput, answer_forms, refuse_input
+from stint.domain.elicitations import AnsweredInput, answer_forms, continue_call, refuse_input
 from stint.domain.errors import InvalidRequest
 from stint.domain.inference import AssistantAnswer, ModelMessage
 from stint.domain.limits import MAX_APPROVED_CALLS
@@ -167,8 +167,7 @@ def answer_questions(
     for call in calls:
         if (question := asked.get(call.call_id)) is not None and call.call_id in decided:
             approval = decided[call.call_id]
-            responses = answer_forms(question.forms, approval.input, accept=approval.approve)
-            answered.append((call, AnsweredInput(responses, question.state)))
+            answered.append((call, continue_call(question, approval.input, accept=approval.approve)))
     return answered
 
 

@@ -3,7 +3,8 @@
     elicitation/create, a form    the turn waits for its client (`stint.domain.elicitations`)
     elicitation/create, a URL     refused: a link of a foreign server, which asks for a login, is not shown
     sampling, roots               refused: Stint offers servers no model and no files
-    nothing but a state           the call is sent again after a short while
+    nothing but a state           the call is sent again with it after a short while
+    nothing                       refused: without a state, the call would start again
 
 Only the first one is among the capabilities that Stint declares. Outside of a turn, nobody could answer: there Stint
 declares none, and a server that asks all the same has failed.
@@ -11,7 +12,7 @@ declares none, and a server that asks all the same has failed.
 
 from typing import Any
 
-from stint.domain.elicitations import MOST_FORMS, MOST_STATE, UnusableForm, describe, read_form
+from stint.domain.elicitations import MOST_FORMS, MOST_STATE, UnusableForm, describe, key_of_form, read_form
 from stint.domain.tools import AskedInput
 from stint.tools.mcp.results import ServerRequest, ServerResult
 from stint.tools.outcomes import failure
@@ -22,13 +23,15 @@ FORM = "elicitation/create"
 
 
 def asks_nothing(result: ServerResult) -> bool:
-    """Return whether a server only wants to be asked again."""
-    return result.result_type == INPUT_REQUIRED and not result.input_requests
+    """Return whether a server only wants to be asked again, with the state of the call."""
+    return result.result_type == INPUT_REQUIRED and not result.input_requests and bool(result.request_state)
 
 
 def read_question(result: ServerResult, *, can_ask: bool) -> ToolOutcome:
     """Return the outcome of a call that asks: what the client gets, or a failure that says what was refused."""
     requests = result.input_requests or {}
+    if not requests and not result.request_state:
+        return failure("The MCP server asks for input without a request and without a state, so the call cannot go on.")
     if not requests:
         return failure("The MCP server did not finish the call, however often it was asked again.")
     refused = [name_of(each) for each in requests.values() if each.method != FORM or each.params.get("mode") == "url"]
@@ -41,9 +44,10 @@ def read_question(result: ServerResult, *, can_ask: bool) -> ToolOutcome:
         return failure("The MCP server asks the user for input, which only a turn of an agent can wait for.")
     state = result.request_state
     try:
-        if len(requests) > MOST_FORMS or len(state or "") > MOST_STATE:
-            raise UnusableForm(f"there are more than {MOST_FORMS} forms, or its state is too long")
-        asked = AskedInput(forms={key[:128]: read_form(each.params) for key, each in requests.items()}, state=state)
+        if len(requests) > MOST_FORMS or len(state or "") + sum(map(len, requests)) > MOST_STATE:
+            raise UnusableForm(f"there are more than {MOST_FORMS} forms, or its state or its keys are too long")
+        forms = {key_of_form(number): read_form(each.params) for number, each in enumerate(requests.values(), 1)}
+        asked = AskedInput(forms=forms, state=state, server_keys=dict(zip(forms, requests, strict=True)))
     except UnusableForm as error:
         return failure(f"The MCP server asks the user with a form that cannot be shown: {error}.")
     return ToolOutcome(content=describe(asked), asks=asked)

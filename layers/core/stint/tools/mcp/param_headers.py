@@ -2,7 +2,7 @@
 
 A value that is no plain ASCII is sent in base64, as `=?base64?...?=`. A tool's schema may ask for the value of a
 property by `x-mcp-header`. The property is found from the root through `properties` only, and is a string, an integer
-or a boolean. A tool that asks for anything else is not offered, as the revision demands.
+or a boolean. A tool that asks for anything else, or for too many headers, is not offered, as the revision demands.
 """
 
 import base64
@@ -23,6 +23,9 @@ DATA = frozenset({"default", "examples", "const", "enum"})
 NAMED = frozenset({"properties", "patternProperties", "dependentSchemas", "$defs", "definitions"})
 """Keywords whose values are schemas by names, which may be any."""
 
+MOST_MARKS = 32
+"""Maximum headers of a tool."""
+
 Path = tuple[str, ...]
 
 
@@ -40,15 +43,17 @@ def encode_value(value: str) -> str:
 def find_marks(schema: Any) -> dict[Path, str]:
     """Return the headers that a tool's schema asks for, by the paths of their properties. Raises InvalidMark."""
     marks: dict[Path, str] = {}
+    folded: set[str] = set()
     for path, part in walk(schema):
         if MARK not in part:
             continue
         token, kind = part[MARK], part.get("type")
         if not path or not isinstance(token, str) or not TOKEN.fullmatch(token):
             raise InvalidMark
-        if not isinstance(kind, str) or kind not in TYPES or token.lower() in map(str.lower, marks.values()):
+        if not isinstance(kind, str) or kind not in TYPES or token.lower() in folded or len(marks) == MOST_MARKS:
             raise InvalidMark
         marks[path] = token
+        folded.add(token.lower())
     return marks
 
 

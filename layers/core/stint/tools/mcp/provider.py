@@ -45,6 +45,8 @@ from stint.tools.mcp.stateless import (
     METHOD_NOT_FOUND,
     MOST_PAGES,
     MOST_TOOLS,
+    UNSUPPORTED_REVISION,
+    NotStateless,
     ServerToolList,
     StatelessCall,
     StatelessClient,
@@ -265,7 +267,10 @@ class McpTools:
             if not asks_nothing(result):
                 break
             await asyncio.sleep(min(0.05 * 2**rounds, 0.4))
-            result = await client.call(replace(call, answers=None, state=result.request_state))
+            try:
+                result = await client.call(replace(call, answers=None, state=result.request_state))
+            except NotStateless:  # the tool has begun, so the call does not start again in a session
+                raise McpFailure(UNSUPPORTED_REVISION, "the server changed its revision during the call") from None
         return result
 
     def _find_schema(self, key: str, tool_name: str) -> dict[str, Any] | None:

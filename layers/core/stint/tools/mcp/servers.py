@@ -3,7 +3,8 @@
     the server is              what is sent
     unknown                    `server/discover`: if it names 2026-07-28, requests without a session; whatever else it
                                answers, a session (a server that cannot be reached answers nothing)
-    known to be stateless      the request. If the server refuses it as one of no session, a session, in the same call
+    known to be stateless      the request. If the server refuses it as one of no session, a session, in the same call.
+                               A call of a tool needs proof: the error -32022, or a new answer to `server/discover`
     known to have sessions     a session. If the server refuses to begin it, `server/discover`, in the same call
 
 What was found is kept with the tool lists, for each server and caller, and as long as these. A request is sent again
@@ -22,14 +23,11 @@ from stint.net.guard import Guard
 from stint.tools.list_budget import ListBudget
 from stint.tools.mcp.lists import McpRevision, ToolLists
 from stint.tools.mcp.session import Conversation, McpSessions
-from stint.tools.mcp.stateless import NotStateless, StatelessClient, open_client
+from stint.tools.mcp.stateless import DISCOVERY_SECONDS, NotStateless, StatelessClient, open_client
 from stint.tools.port import SERVER_REFUSED
 
 T = TypeVar("T")
 Exchange = Callable[[StatelessClient], Awaitable[T]]
-
-DISCOVERY_SECONDS = 5.0
-"""Maximum seconds to wait for the revision of a server. An older one may leave the question without an answer."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,7 @@ from stint.tools.headers import fold
 from stint.tools.list_budget import MAX_LIST_BYTES, ListBudget
 from stint.tools.mcp.answers import AnswerCheck, ReceiveBudget
 from stint.tools.mcp.param_headers import InvalidMark, encode_value, find_marks, param_headers
-from stint.tools.mcp.refusals import McpRequestRefused, read_reason
+from stint.tools.mcp.refusals import McpRequestRefused, read_reason, shorten_reason
 from stint.tools.mcp.results import DiscoveredServer, OfferedTool, OfferedTools, ServerResult
 from stint.tools.mcp.session import (
     HANDSHAKE_REVISIONS,
@@ -51,8 +51,14 @@ FORMS: dict[str, Any] = {"elicitation": {"form": {}}}
 UNSUPPORTED_REVISION = -32022
 HEADER_MISMATCH = -32020
 METHOD_NOT_FOUND = -32601
-NOT_STATELESS = frozenset({UNSUPPORTED_REVISION, METHOD_NOT_FOUND, -32600, -32000})
-"""Codes with which servers of older revisions refuse a request that no session has."""
+NO_SESSION = frozenset({METHOD_NOT_FOUND, -32600, -32000})
+"""Codes with which servers of older revisions refuse a request that no session has. A tool may fail with them, too."""
+NO_SESSION_STATUSES = frozenset({400, 404, 405})
+"""Statuses with which they refuse it without a JSON-RPC error."""
+
+CALL = "tools/call"
+DISCOVERY_SECONDS = 5.0
+"""Maximum seconds to wait for the revision of a server. An older one may leave the question without an answer."""
 
 MOST_TOOLS, MOST_PAGES = 1000, 50
 OWN_HEADERS = frozenset({"accept", "content-type", "mcp-method", "mcp-name", "mcp-protocol-version", "mcp-session-id"})
@@ -61,7 +67,7 @@ R = TypeVar("R", bound=BaseModel)
 
 
 class NotStateless(Exception):
-    """The server does not serve this revision. It has done nothing."""
+    """The server does not serve this revision. No tool has run."""
 
 
 class StatelessRefusal(McpFailure):
@@ -118,6 +124,19 @@ class StatelessClient:
             return False
         return REVISION in found.supported_versions
 
+    async def is_lost(self) -> bool:
+        """Return whether the server says that it does not serve this revision any more. Silence says nothing."""
+        try:
+            async with asyncio.timeout(DISCOVERY_SECONDS):
+                found = DiscoveredServer.model_validate(await self._request("server/discover", {}))
+        except McpFailure:
+            return True
+        except McpRequestRefused as refused:
+            return is_client_error(refused)
+        except (TimeoutError, ValidationError, StintError, httpx.HTTPError):
+            return False
+        return REVISION not in found.supported_versions
+
     async def list_all(self) -> ServerToolList:
         """List the tools, page by page. Raises McpFailure, McpRequestRefused, NotStateless."""
         listed, cursor, pages = ServerToolList(), None, 0
@@ -145,7 +164,7 @@ class StatelessClient:
             headers = param_headers(call.schema, call.arguments) if call.schema is not None else {}
         except InvalidMark:
             headers = {}
-        return await self._ask("tools/call", params, ServerResult, headers=headers, can_ask=call.can_ask)
+        return await self._ask(CALL, params, ServerResult, headers=headers, can_ask=call.can_ask)
 
     async def _ask(
         self,
@@ -159,20 +178,25 @@ class StatelessClient:
         try:
             result = await self._request(method, params, headers, can_ask=can_ask)
             return kind.model_validate(result)
-        except StatelessRefusal as refusal:
-            if refusal.code in NOT_STATELESS:
-                raise NotStateless from refusal
-            raise
-        except McpFailure as failed:
-            if failed.code == METHOD_NOT_FOUND:
-                raise NotStateless from failed
-            raise
-        except McpRequestRefused as refused:
-            if 400 <= refused.status < 500 and refused.status not in PASSING:
+        except (McpFailure, McpRequestRefused) as refused:
+            if is_of_revision(refused):
+                raise NotStateless from refused
+            if method == CALL:
+                raise await self._failure_of_call(refused) from refused
+            if may_be_of_revision(refused) or is_client_error(refused):
                 raise NotStateless from refused
             raise
         except ValidationError:
             raise self._violation("an invalid result") from None
+
+    async def _failure_of_call(self, refused: McpFailure | McpRequestRefused) -> Exception:
+        """Return what the refusal of a call means. The tool may have run, unless the server is an older one now."""
+        if may_be_of_revision(refused) and await self.is_lost():
+            return NotStateless()
+        if isinstance(refused, McpRequestRefused) and is_client_error(refused):
+            reason = refused.reason.message or refused.reason.remark
+            return McpFailure(0, f"it answered {refused.status}{': ' if reason else ''}{shorten_reason(reason)}")
+        return refused
 
     async def _request(
         self,
@@ -312,6 +336,27 @@ def signature_of(tool: OfferedTool) -> ToolSignature:
         repeatable=hints is not None and bool(hints.read_only_hint or hints.idempotent_hint),
         annotations=make_storable(hints.model_dump(exclude_none=True, by_alias=True)) if hints is not None else None,
     )
+
+
+def is_of_revision(refused: McpFailure | McpRequestRefused) -> bool:
+    """Return whether a server refuses a request because of its revision. It has not read anything else."""
+    return isinstance(refused, McpFailure) and refused.code == UNSUPPORTED_REVISION
+
+
+def may_be_of_revision(refused: McpFailure | McpRequestRefused) -> bool:
+    """Return whether a server of an older revision could have refused a request in this way."""
+    match refused:
+        case StatelessRefusal():
+            return refused.code in NO_SESSION
+        case McpFailure():
+            return refused.code == METHOD_NOT_FOUND
+        case _:
+            return refused.status in NO_SESSION_STATUSES and not refused.reason.message
+
+
+def is_client_error(refused: McpFailure | McpRequestRefused) -> bool:
+    """Return whether a server refuses a request by a status that is neither temporary nor about credentials."""
+    return isinstance(refused, McpRequestRefused) and 400 <= refused.status < 500 and refused.status not in PASSING
 
 
 def int_of(value: Any) -> int:

@@ -93,7 +93,7 @@ def test_the_packed_index_works_with_what_is_shipped(build: Path, tmp_path: Path
 
 EVERYTHING = """
 import asyncio, importlib, pkgutil, sys
-import stint
+import stint.http.app  # FastAPI is imported here first, without what is left out
 for module in pkgutil.walk_packages(stint.__path__, "stint."):
     if not module.name.startswith(("stint.retrieval.packed.", "stint.oidc.", "stint.documents.xlsx")):
         importlib.import_module(module.name)

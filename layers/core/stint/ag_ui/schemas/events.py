@@ -16,11 +16,9 @@ class RunMetadata(WireSchema):
     The calls of frontend tools that wait beside interrupts are here, because the outcome of these has no other field.
     """
 
-    session_id: Annotated[str, Field(serialization_alias="stint/session_id")]
-    turn_id: Annotated[Omitted[str], Field(serialization_alias="stint/turn_id")] = None
-    pending_tool_call_ids: Annotated[Omitted[list[str]], Field(serialization_alias="stint/pending_tool_call_ids")] = (
-        None
-    )
+    session_id: Annotated[str, Field(alias="stint/session_id")]
+    turn_id: Annotated[Omitted[str], Field(alias="stint/turn_id")] = None
+    pending_tool_call_ids: Annotated[Omitted[list[str]], Field(alias="stint/pending_tool_call_ids")] = None
 
 
 class RunUsage(WireSchema):
@@ -120,8 +118,8 @@ class ToolCallResultEvent(WireSchema):
 class InterruptingCall(WireSchema):
     """The call that an interrupt is about, with the arguments with which it would run."""
 
-    tool_name: Annotated[str, Field(serialization_alias="stint/tool_name")]
-    arguments: Annotated[dict[str, Any] | str, Field(serialization_alias="stint/arguments")]
+    tool_name: Annotated[str, Field(alias="stint/tool_name")]
+    arguments: Annotated[dict[str, Any] | str, Field(alias="stint/arguments")]
 
 
 class Interrupt(WireSchema):

@@ -62,6 +62,12 @@ class RunMessage(CamelCaseRequest):
     role: Literal["user", "tool", "assistant", "system", "developer", "activity", "reasoning"]
 
 
+class IgnoredMessage(RunMessage):
+    """A message that no run takes."""
+
+    role: Literal["assistant", "system", "developer", "activity", "reasoning"]
+
+
 class GivenMessage(RunMessage):
     """A message of the user. Its content is checked when it is taken."""
 
@@ -84,7 +90,9 @@ def form_of_message(value: Any) -> str:
 
 
 AnyMessage = Annotated[
-    Annotated[GivenMessage, Tag("user")] | Annotated[GivenResult, Tag("tool")] | Annotated[RunMessage, Tag("other")],
+    Annotated[GivenMessage, Tag("user")]
+    | Annotated[GivenResult, Tag("tool")]
+    | Annotated[IgnoredMessage, Tag("other")],
     Discriminator(form_of_message),
 ]
 

@@ -143,6 +143,16 @@ def mcp(mcp_server: str, app_fixture: AppFixture) -> Iterator[str]:
 
 
 @pytest.fixture
+def mcp_tools(app_fixture: AppFixture) -> Iterator[None]:
+    """Let turns call MCP servers of this machine."""
+    app_fixture.tool_providers = {"model-context-protocol": McpTools(Guard(["127.0.0.1"]))}
+    app_fixture.made.clear()
+    yield
+    app_fixture.tool_providers = None
+    app_fixture.made.clear()
+
+
+@pytest.fixture
 def through_mangum(app_fixture: AppFixture) -> Iterator[Callable[..., dict[str, Any]]]:
     """Yield a function that calls the agents app like Lambda. It returns the body, the status and Lambda's size."""
     loop = asyncio.new_event_loop()

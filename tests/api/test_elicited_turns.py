@@ -1,7 +1,6 @@
 """Turns that wait because the server of a tool asks their client, in each API."""
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import httpx
@@ -14,21 +13,11 @@ from tests.api.mcp_client import send, tool_of
 from tests.api.responses_client import respond
 from tests.store.tenant_records import read_records
 
-from stint.net.guard import Guard
-from stint.tools.mcp.provider import McpTools
-
 BOOK = 'call: book {"date": "May 1"}'
 DECISION = "agent.session.input.mcp_approval_request_result"
 Body = dict[str, Any]
 
-
-@pytest.fixture(autouse=True)
-def providers(app_fixture: AppFixture) -> Iterator[None]:
-    app_fixture.tool_providers = {"model-context-protocol": McpTools(Guard(["127.0.0.1"]))}
-    app_fixture.made.clear()
-    yield
-    app_fixture.tool_providers = None
-    app_fixture.made.clear()
+pytestmark = pytest.mark.usefixtures("mcp_tools")
 
 
 @pytest.fixture

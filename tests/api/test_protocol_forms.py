@@ -1,6 +1,5 @@
 """Forms of the servers of tools, as clients of A2A and AG-UI see and answer them."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import httpx
@@ -9,23 +8,12 @@ from tests.api import a2a_client, ag_ui_client
 from tests.api.a2a_client import error_of, message, result_of, rpc, send, state_of, stream_items, text_of
 from tests.api.ag_ui_client import Frontend, find_event, said, send_run
 from tests.api.api_client import create_agent
-from tests.api.app_fixture import AppFixture
-
-from stint.net.guard import Guard
-from stint.tools.mcp.provider import McpTools
 
 BOOK = 'call: book {"date": "May 1"}'
 QUESTION = "How many come on May 1?"
 Body = dict[str, Any]
 
-
-@pytest.fixture(autouse=True)
-def providers(app_fixture: AppFixture) -> Iterator[None]:
-    app_fixture.tool_providers = {"model-context-protocol": McpTools(Guard(["127.0.0.1"]))}
-    app_fixture.made.clear()
-    yield
-    app_fixture.tool_providers = None
-    app_fixture.made.clear()
+pytestmark = pytest.mark.usefixtures("mcp_tools")
 
 
 @pytest.fixture

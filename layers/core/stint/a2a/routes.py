@@ -1,4 +1,8 @@
-"""The routes of A2A: one for all calls to an agent, its card, and the open card of the server."""
+"""The routes of A2A: one for all calls to an agent, its card, and the open card of the server.
+
+An error of a call is an answer of JSON-RPC, except that of an unknown agent: then the URL is wrong, and the status says
+so. In a stack, the URLs of cards have the domain that API Gateway says was called, which no header changes.
+"""
 
 from hashlib import sha256
 from typing import Annotated, Any

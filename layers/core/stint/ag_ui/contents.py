@@ -1,4 +1,14 @@
-"""Conversion of contents of AG-UI's messages to those of turns, and back."""
+"""Conversion of contents of AG-UI's messages to those of turns, and back.
+
+    of AG-UI                                    of a turn
+    text                                        text
+    image by URL or by base64; `binary`         image; base64 becomes a data URL
+    any other media type                        refused: a turn has no field for it beside text and images
+    the error of a frontend tool                the result that the model reads
+
+An error names the place in the request (`messages[2].content[1]`), because clients send the whole conversation. Images
+are returned with their places, so that they are checked before anything is stored.
+"""
 
 import json
 from collections.abc import Iterator

@@ -295,9 +295,7 @@ def is_failure(event: dict[str, Any]) -> bool:
 
 
 def is_ending(event: dict[str, Any]) -> bool:
-    """Return whether an event ends the stream of a turn: that of Llama Stack or AG-UI, or a result of JSON-RPC."""
-    if "jsonrpc" in event:
-        return "result" in event
+    """Return whether an event ends the stream of a turn: that of Llama Stack or of AG-UI."""
     if event.get("type") == RUN_FINISHED:
         return True
     inner = event.get("event")

@@ -12,8 +12,8 @@ Errors below are a StintError. `code_of` has the table of their codes; the answe
 other APIs, with its code and its advice, so a client that knows Stint reads the same. A protocol passes the codes that
 it defines itself by the code of the error.
 
-An error is written before the other members, so that the record of an idempotency key sees that its request has failed
-(`stint.http.idempotency`).
+No answer of a call is stored for its idempotency key, because it has the id of one request (docs/decisions.md, entry
+163).
 """
 
 import json

@@ -4,10 +4,10 @@ A call that is repeated with an idempotency key finds what its first attempt cre
 
     the call                   the key's record has                  the turn is
     begins a session           the id of the session                 the one with the same id
-                               with a point and the id of a turn,    the one with this id
+                               with a dot and the id of a turn,      the one with this id
                                if the first turn was run again
     continues a session        the id of the turn                    the one with this id
-    answers a turn's request   an id that is not used                that of the state, if it has these answers already
+    answers a turn's request   an id that is not looked at           that of the state, if it has these answers already
 """
 
 from functools import partial

@@ -1,4 +1,8 @@
-"""Events of AG-UI 1.0 that a run sends."""
+"""Events of AG-UI 1.0 that a run sends.
+
+Those of one message, call or span form a group with one id: a start, any number of pieces, and an end. What AG-UI has
+no field for is in `metadata`, with names that begin with `stint/`. A null field is not written.
+"""
 
 from typing import Annotated, Any, Literal
 

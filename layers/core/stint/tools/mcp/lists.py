@@ -1,4 +1,15 @@
-"""A cache of tool lists, of failed listings, and of the revisions that servers speak, in a warm process."""
+"""A cache of tool lists, of failed listings, and of the revisions that servers speak, in a warm process.
+
+Each turn needs the lists of its servers before its model call, so a list is read once for many turns:
+
+    the entry is       a turn
+    fresh              uses the list
+    stale              asks the server; if that fails, it uses the list
+    a failure          fails at once until `retry`, or uses the list from before
+
+Entries are of one server and one caller, whose key may decide what is listed. The oldest ones go first when there are
+too many, or too many bytes.
+"""
 
 import json
 import time

@@ -84,9 +84,7 @@ def test_malformed_calls_have_the_errors_of_json_rpc(
 @pytest.mark.parametrize(
     "method", ["message/send", "message/stream", "tasks/get", "tasks/cancel", "tasks/pushNotificationConfig/set"]
 )
-def test_methods_of_an_older_version_are_not_found_and_the_version_is_named(
-    http: httpx.Client, agent: str, method: str
-) -> None:
+def test_methods_of_an_older_version_name_the_supported_one(http: httpx.Client, agent: str, method: str) -> None:
     body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": {}})
 
     for headers in ({}, {"A2A-Version": ""}, {"A2A-Version": "0.3"}):

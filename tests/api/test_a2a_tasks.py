@@ -104,7 +104,7 @@ def test_tasks_of_other_end_users_are_not_found(http: httpx.Client) -> None:
     assert len(result_of(rpc(http, agent, "ListTasks", {}, x_stint_user="ann"))["tasks"]) == 1
 
 
-def test_a_stream_begins_with_the_task_and_has_its_artifact_in_pieces(http: httpx.Client) -> None:
+def test_a_stream_has_the_task_and_then_its_pieces(http: httpx.Client) -> None:
     agent = create_agent(http)
 
     items = stream_items(rpc(http, agent, "SendStreamingMessage", {"message": text_message("say: One two three")}))

@@ -82,7 +82,7 @@ def test_a_cancelled_call_cancels_its_turn(http: httpx.Client) -> None:
 
 
 @pytest.mark.usefixtures("silence")
-def test_a_call_is_not_cancelled_by_the_same_id_of_another_client(http: httpx.Client, app_fixture: AppFixture) -> None:
+def test_the_same_id_of_another_client_cancels_nothing(http: httpx.Client, app_fixture: AppFixture) -> None:
     agent = create_agent(http, model="faulty/slow")
     name = tool_of(http, agent)
     first, second = slow(http, name), slow(http, name)
@@ -298,7 +298,7 @@ def test_a_call_that_is_too_deep_is_refused(http: httpx.Client, depth: Any, code
         assert answer.get("error", {"data": {"code": None}})["data"]["code"] == code
 
 
-def test_an_agent_with_a_model_that_the_caller_may_not_use_is_no_tool(
+def test_an_agent_with_a_forbidden_model_is_no_tool(
     http: httpx.Client, app_fixture: AppFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     allowed, other = create_agent(http, name="allowed"), create_agent(http, name="other", model="recorded/model")
